@@ -1,0 +1,24 @@
+import os
+import lit.formats
+
+config.name = "sprig"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Inputs", "CMakeLists.txt"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.sprig_binary_dir, "test", "lit")
+
+tools = [os.path.join(config.sprig_binary_dir, "bin"), config.llvm_tools_dir]
+config.environment["PATH"] = os.pathsep.join(tools + [config.environment.get("PATH", os.environ["PATH"])])
+for name in ("HOME", "VK_ICD_FILENAMES", "VK_DRIVER_FILES", "VK_LAYER_PATH", "XDG_CACHE_HOME"):
+    if name in os.environ:
+        config.environment[name] = os.environ[name]
+
+shared = os.path.join(config.sprig_source_dir, "..", "shared")
+model = os.path.join(config.sprig_binary_dir, "models", "SmolLM2-135M-Instruct.Q4_1.gguf")
+config.substitutions.append(("%shared", shared))
+config.substitutions.append(("%model", model))
+if os.path.isdir(shared):
+    config.available_features.add("shared")
+if os.path.exists(model):
+    config.available_features.add("model")
