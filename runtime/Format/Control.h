@@ -1,0 +1,31 @@
+// The device-side step block: one storage buffer of 64 32-bit words that the host fills before the first step and
+// that every sampling program advances by itself, so that several steps can be submitted ahead.
+#ifndef SPRIG_RUNTIME_FORMAT_CONTROL_H
+#define SPRIG_RUNTIME_FORMAT_CONTROL_H
+
+#include <cstdint>
+
+namespace sprig::format {
+
+/// Word indices. Token ids of a step are history[Base + t] for t < Count; their positions are Base + t and their
+/// keys and values go to those slots. Rows at or past Count are padding: they may compute but never write state.
+enum ControlWord : uint32_t {
+  Base = 0,          ///< slot of the first token of this step = tokens cached before it
+  Count = 1,         ///< valid tokens of this step, 1 … width
+  Capacity = 2,      ///< slots of the KV cache (the compiled context)
+  SeedLow = 3,       ///< noise is keyed by (seed, absolute position of the new token)
+  SeedHigh = 4,
+  Temperature = 5,   ///< f32; 0 = greedy
+  TopK = 6,          ///< 0 = off
+  TopP = 7,          ///< f32; 1 = off
+  MinP = 8,          ///< f32; 0 = off
+  RepeatPenalty = 9, ///< f32; 1 = off
+  RepeatLastN = 10,  ///< how many history slots back the penalty looks
+  Sampled = 11,      ///< the token sampled last
+  Steps = 12,        ///< sampling steps done since the host wrote the block
+  ControlWords = 64
+};
+
+} // namespace sprig::format
+
+#endif // SPRIG_RUNTIME_FORMAT_CONTROL_H
