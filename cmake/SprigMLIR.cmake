@@ -6,6 +6,8 @@ add_definitions(${LLVM_DEFINITIONS})
 link_directories(${LLVM_LIBRARY_DIRS})
 
 file(WRITE ${PROJECT_BINARY_DIR}/cmake/SprigPch.cpp "")
+# Programs take -fPIC as well: a precompiled header is only reusable under the flags that made it.
+set(CMAKE_CXX_COMPILE_OPTIONS_PIE -fPIC)
 add_library(SprigPch OBJECT ${PROJECT_BINARY_DIR}/cmake/SprigPch.cpp)
 target_precompile_headers(SprigPch PRIVATE ${PROJECT_SOURCE_DIR}/cmake/SprigPch.h)
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
