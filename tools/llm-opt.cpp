@@ -1,0 +1,18 @@
+// llm-opt: mlir-opt with the dialects and passes of this project.
+#include "dialects/Plan/Passes.h"
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
+#include "mlir/InitAllPasses.h"
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+
+int main(int argc, char **argv) {
+  mlir::DialectRegistry registry;
+  mlir::registerAllDialects(registry);
+  mlir::registerAllExtensions(registry);
+  mlir::registerAllPasses();
+
+  registry.insert<mlir::plan::PlanDialect>();
+  mlir::plan::registerPlanPasses();
+
+  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Sprig optimiser driver\n", registry));
+}
