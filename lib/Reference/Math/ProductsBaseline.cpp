@@ -1,0 +1,3 @@
+// For any processor.
+#define SPRIG_PRODUCTS_LEVEL Baseline
+#include "lib/Reference/Math/ProductKernels.inc"
