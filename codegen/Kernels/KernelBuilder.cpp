@@ -1,0 +1,365 @@
+#include "codegen/Kernels/KernelBuilder.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SPIRV/IR/SPIRVOps.h"
+#include "mlir/Dialect/SPIRV/IR/TargetAndABI.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+namespace mlir::llm {
+namespace {
+
+gpu::Dimension dimensionOf(unsigned dimension) {
+  return gpu::Dimension(dimension);
+}
+
+bool isFloat(Value value) {
+  return isa<FloatType>(getElementTypeOrSelf(value.getType()));
+}
+
+} // namespace
+
+KernelBuilder::KernelBuilder(ModuleOp module, const TargetProfile &profile,
+                             const KernelInterface &interface)
+    : profile(profile), interface(interface), module(module),
+      builder(module.getContext()), location(module.getLoc()) {}
+
+void KernelBuilder::open(ArrayRef<Type> elements) {
+  MLIRContext *context = builder.getContext();
+  module->setAttr(gpu::GPUDialect::getContainerModuleAttrName(),
+                  builder.getUnitAttr());
+  builder.setInsertionPointToStart(module.getBody());
+  auto kernels = gpu::GPUModuleOp::create(builder, location, "kernels");
+  builder.setInsertionPointToStart(kernels.getBody());
+
+  SmallVector<Type> arguments;
+  for (auto [binding, element] :
+       llvm::zip_equal(interface.bindings, elements)) {
+    auto space = spirv::StorageClassAttr::get(
+        context, binding.uniform ? spirv::StorageClass::Uniform
+                                 : spirv::StorageClass::StorageBuffer);
+    int64_t count = ShapedType::kDynamic;
+    if (binding.uniform) // uniform blocks have no runtime arrays
+      count = int64_t(binding.bytes * 8 /
+                      (getElementTypeOrSelf(element).getIntOrFloatBitWidth() *
+                       (isa<VectorType>(element)
+                            ? cast<VectorType>(element).getNumElements()
+                            : 1)));
+    arguments.push_back(
+        MemRefType::get({count}, element, MemRefLayoutAttrInterface{}, space));
+  }
+  function = gpu::GPUFuncOp::create(builder, location, "main",
+                                    builder.getFunctionType(arguments, {}));
+  function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(),
+                    builder.getUnitAttr());
+  std::array<int32_t, 3> size = {int32_t(interface.workgroup[0]),
+                                 int32_t(interface.workgroup[1]),
+                                 int32_t(interface.workgroup[2])};
+  function->setAttr(spirv::getEntryPointABIAttrName(),
+                    spirv::getEntryPointABIAttr(context, size));
+  builder.setInsertionPointToStart(&function.getBody().front());
+}
+
+void KernelBuilder::close() { gpu::ReturnOp::create(builder, location); }
+
+Value KernelBuilder::constantAttr(TypedAttr value) {
+  Value &known = constants[value];
+  if (!known) {
+    // Constants live at the head of the kernel, where they dominate every use.
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(&function.getBody().front());
+    known = arith::ConstantOp::create(builder, location, value);
+  }
+  return known;
+}
+
+Value KernelBuilder::localId(unsigned dimension) {
+  Value &known = ids[dimension];
+  if (!known) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(&function.getBody().front());
+    known = gpu::ThreadIdOp::create(builder, location, builder.getIndexType(),
+                                    dimensionOf(dimension));
+  }
+  return known;
+}
+
+Value KernelBuilder::groupId(unsigned dimension) {
+  Value &known = ids[3 + dimension];
+  if (!known) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(&function.getBody().front());
+    known = gpu::BlockIdOp::create(builder, location, builder.getIndexType(),
+                                   dimensionOf(dimension));
+  }
+  return known;
+}
+
+Value KernelBuilder::globalId(unsigned dimension) {
+  return add(mul(groupId(dimension), interface.workgroup[dimension]),
+             localId(dimension));
+}
+
+Value KernelBuilder::index(int64_t value) {
+  return constantAttr(builder.getIndexAttr(value));
+}
+Value KernelBuilder::constant(uint32_t value) {
+  return constantAttr(builder.getI32IntegerAttr(int32_t(value)));
+}
+Value KernelBuilder::constant(float value) {
+  return constantAttr(builder.getF32FloatAttr(value));
+}
+
+Value KernelBuilder::constantLike(Value like, int64_t value) {
+  Type type = like.getType();
+  if (isa<FloatType>(type))
+    return constantAttr(builder.getFloatAttr(type, double(value)));
+  if (auto integer = dyn_cast<IntegerType>(type))
+    return constantAttr(
+        builder.getIntegerAttr(type, APInt(integer.getWidth(), uint64_t(value),
+                                           false, /*implicitTrunc=*/true)));
+  return constantAttr(builder.getIntegerAttr(type, value));
+}
+
+Value KernelBuilder::add(Value a, Value b) {
+  return isFloat(a) ? make<arith::AddFOp>(a, b) : make<arith::AddIOp>(a, b);
+}
+Value KernelBuilder::sub(Value a, Value b) {
+  return isFloat(a) ? make<arith::SubFOp>(a, b) : make<arith::SubIOp>(a, b);
+}
+Value KernelBuilder::mul(Value a, Value b) {
+  return isFloat(a) ? make<arith::MulFOp>(a, b) : make<arith::MulIOp>(a, b);
+}
+Value KernelBuilder::div(Value a, Value b) {
+  return isFloat(a) ? make<arith::DivFOp>(a, b) : make<arith::DivUIOp>(a, b);
+}
+Value KernelBuilder::rem(Value a, Value b) {
+  return make<arith::RemUIOp>(a, b);
+}
+Value KernelBuilder::min(Value a, Value b) {
+  // GLSL's FMin and FMax are single instructions; arith.minimumf would spell
+  // out its NaN rules.
+  return isFloat(a)
+             ? spirv::GLFMinOp::create(builder, location, a, b).getResult()
+             : make<arith::MinUIOp>(a, b);
+}
+Value KernelBuilder::max(Value a, Value b) {
+  return isFloat(a)
+             ? spirv::GLFMaxOp::create(builder, location, a, b).getResult()
+             : make<arith::MaxUIOp>(a, b);
+}
+Value KernelBuilder::shl(Value a, int64_t bits) {
+  return bits ? make<arith::ShLIOp>(a, constantLike(a, bits)) : a;
+}
+Value KernelBuilder::shr(Value a, int64_t bits) {
+  return bits ? make<arith::ShRUIOp>(a, constantLike(a, bits)) : a;
+}
+Value KernelBuilder::shr(Value a, Value bits) {
+  return make<arith::ShRUIOp>(a, bits);
+}
+Value KernelBuilder::sar(Value a, int64_t bits) {
+  return bits ? make<arith::ShRSIOp>(a, constantLike(a, bits)) : a;
+}
+Value KernelBuilder::bitAnd(Value a, Value b) {
+  return make<arith::AndIOp>(a, b);
+}
+Value KernelBuilder::bitOr(Value a, Value b) {
+  return make<arith::OrIOp>(a, b);
+}
+Value KernelBuilder::bitXor(Value a, Value b) {
+  return make<arith::XOrIOp>(a, b);
+}
+
+Value KernelBuilder::less(Value a, Value b) {
+  if (isFloat(a))
+    return make<arith::CmpFOp>(arith::CmpFPredicate::OLT, a, b);
+  return make<arith::CmpIOp>(arith::CmpIPredicate::ult, a, b);
+}
+Value KernelBuilder::equal(Value a, Value b) {
+  if (isFloat(a))
+    return make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, a, b);
+  return make<arith::CmpIOp>(arith::CmpIPredicate::eq, a, b);
+}
+Value KernelBuilder::select(Value condition, Value a, Value b) {
+  return make<arith::SelectOp>(condition, a, b);
+}
+
+Value KernelBuilder::fma(Value a, Value b, Value c) {
+  return spirv::GLFmaOp::create(builder, location, a.getType(), a, b, c);
+}
+Value KernelBuilder::neg(Value a) { return make<arith::NegFOp>(a); }
+Value KernelBuilder::exp(Value a) {
+  return spirv::GLExpOp::create(builder, location, a);
+}
+Value KernelBuilder::tanh(Value a) {
+  return spirv::GLTanhOp::create(builder, location, a);
+}
+Value KernelBuilder::sqrt(Value a) {
+  return spirv::GLSqrtOp::create(builder, location, a);
+}
+Value KernelBuilder::rsqrt(Value a) {
+  return spirv::GLInverseSqrtOp::create(builder, location, a);
+}
+
+Value KernelBuilder::toIndex(Value integer) {
+  return integer.getType().isIndex()
+             ? integer
+             : make<arith::IndexCastUIOp>(builder.getIndexType(), integer);
+}
+Value KernelBuilder::toI32(Value value) {
+  return value.getType().isIndex() ? make<arith::IndexCastUIOp>(i32(), value)
+                                   : value;
+}
+Value KernelBuilder::unsignedToF32(Value integer) {
+  return make<arith::UIToFPOp>(f32(), integer);
+}
+Value KernelBuilder::signedToF32(Value integer) {
+  return make<arith::SIToFPOp>(f32(), integer);
+}
+Value KernelBuilder::f32FromBits(Value bits) {
+  return make<arith::BitcastOp>(f32(), bits);
+}
+Value KernelBuilder::bitsOfF32(Value number) {
+  return make<arith::BitcastOp>(i32(), number);
+}
+
+std::pair<Value, Value> KernelBuilder::unpackHalves(Value word) {
+  Value pair =
+      spirv::GLUnpackHalf2x16Op::create(builder, location, vec(2, f32()), word);
+  return {extract(pair, 0), extract(pair, 1)};
+}
+Value KernelBuilder::packHalves(Value low, Value high) {
+  return spirv::GLPackHalf2x16Op::create(builder, location, i32(),
+                                         pack({low, high}));
+}
+Value KernelBuilder::bits(Value word, unsigned offset, unsigned count) {
+  Value shifted = shr(word, offset);
+  return offset + count == 32 ? shifted
+                              : bitAnd(shifted, (int64_t(1) << count) - 1);
+}
+Value KernelBuilder::signedBits(Value word, unsigned offset, unsigned count) {
+  return sar(shl(word, 32 - offset - count), 32 - count);
+}
+
+Value KernelBuilder::extract(Value vector, int64_t lane) {
+  return make<vector::ExtractOp>(vector, lane);
+}
+Value KernelBuilder::pack(ArrayRef<Value> scalars) {
+  Type type = vec(int64_t(scalars.size()), scalars[0].getType());
+  return spirv::CompositeConstructOp::create(builder, location, type, scalars);
+}
+Values KernelBuilder::unpack(Value value) {
+  auto type = dyn_cast<VectorType>(value.getType());
+  if (!type)
+    return {value};
+  Values scalars;
+  for (int64_t lane = 0; lane < type.getNumElements(); ++lane)
+    scalars.push_back(extract(value, lane));
+  return scalars;
+}
+
+Value KernelBuilder::load(unsigned binding, Value element) {
+  return load(function.getArgument(binding), element);
+}
+void KernelBuilder::store(Value value, unsigned binding, Value element) {
+  store(value, function.getArgument(binding), element);
+}
+Value KernelBuilder::load(Value array, Value element) {
+  return memref::LoadOp::create(builder, location, array, toIndex(element));
+}
+void KernelBuilder::store(Value value, Value array, Value element) {
+  memref::StoreOp::create(builder, location, value, array, toIndex(element));
+}
+Value KernelBuilder::shared(Type element, int64_t count) {
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(&function.getBody().front());
+  auto space = spirv::StorageClassAttr::get(builder.getContext(),
+                                            spirv::StorageClass::Workgroup);
+  return memref::AllocOp::create(
+      builder, location,
+      MemRefType::get({count}, element, MemRefLayoutAttrInterface{}, space));
+}
+void KernelBuilder::barrier() { gpu::BarrierOp::create(builder, location); }
+
+Values KernelBuilder::loop(Value lower, Value upper, Value step,
+                           ValueRange initial, LoopBody body) {
+  auto loop =
+      scf::ForOp::create(builder, location, lower, upper, step, initial);
+  OpBuilder::InsertionGuard guard(builder);
+  // The builder adds a terminator of its own when nothing is carried.
+  builder.setInsertionPointToStart(loop.getBody());
+  Values carried = body(loop.getInductionVar(), loop.getRegionIterArgs());
+  if (!initial.empty())
+    scf::YieldOp::create(builder, location, carried);
+  return Values(loop.getResults());
+}
+Values KernelBuilder::loop(int64_t lower, int64_t upper, int64_t step,
+                           ValueRange initial, LoopBody body) {
+  return loop(index(lower), index(upper), index(step), initial, body);
+}
+
+void KernelBuilder::when(Value condition, function_ref<void()> body) {
+  auto branch =
+      scf::IfOp::create(builder, location, condition, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  body();
+}
+Values KernelBuilder::choose(Value condition, function_ref<Values()> then,
+                             function_ref<Values()> otherwise) {
+  auto branch = scf::IfOp::create(
+      builder, location, condition,
+      [&](OpBuilder &nested, Location at) {
+        OpBuilder::InsertionGuard guard(builder);
+        builder.restoreInsertionPoint(nested.saveInsertionPoint());
+        Values results = then();
+        scf::YieldOp::create(builder, at, results);
+      },
+      [&](OpBuilder &nested, Location at) {
+        OpBuilder::InsertionGuard guard(builder);
+        builder.restoreInsertionPoint(nested.saveInsertionPoint());
+        Values results = otherwise();
+        scf::YieldOp::create(builder, at, results);
+      });
+  return Values(branch.getResults());
+}
+
+Value KernelBuilder::broadcast(Value value, unsigned lane) {
+  return spirv::GroupNonUniformBroadcastOp::create(
+      builder, location, spirv::Scope::Subgroup, value, constant(lane));
+}
+Value KernelBuilder::shuffle(Value value, Value lane) {
+  return spirv::GroupNonUniformShuffleOp::create(
+      builder, location, spirv::Scope::Subgroup, value, toI32(lane));
+}
+Value KernelBuilder::shuffleXor(Value value, unsigned mask) {
+  return spirv::GroupNonUniformShuffleXorOp::create(
+      builder, location, spirv::Scope::Subgroup, value, constant(mask));
+}
+
+Value KernelBuilder::combine(Value a, Value b, Reduction reduction) {
+  return reduction == Reduction::Add ? add(a, b) : max(a, b);
+}
+
+Value KernelBuilder::reduce(Value value, unsigned lanes, Reduction reduction) {
+  // Lane l adds lane l^m for m = 1, 2, 4, …: addition commutes, so all lanes
+  // reach the same bits, by either road.
+  unsigned reach =
+      profile.canShuffle() ? std::min(lanes, profile.subgroupSize) : 1;
+  for (unsigned mask = 1; mask < reach; mask *= 2)
+    value = combine(value, shuffleXor(value, mask), reduction);
+  if (reach == lanes)
+    return value;
+  Value array = shared(value.getType(), interface.workgroup[0]);
+  for (unsigned mask = reach; mask < lanes; mask *= 2) {
+    barrier();
+    store(value, array, localId());
+    barrier();
+    value =
+        combine(value, load(array, bitXor(localId(), index(mask))), reduction);
+  }
+  return value;
+}
+
+} // namespace mlir::llm

@@ -1,0 +1,321 @@
+#include "Device.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <vulkan/vulkan.h>
+
+// Vulkan's structures are meant to be named by type and zeroed for the rest.
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+
+namespace mlir::llm::test {
+
+struct Device::State {
+  VkInstance instance = nullptr;
+  VkPhysicalDevice physical = nullptr;
+  VkDevice device = nullptr;
+  VkQueue queue = nullptr;
+  VkCommandPool commands = nullptr;
+  VkPhysicalDeviceMemoryProperties memory{};
+  std::string name;
+  uint32_t subgroup = 0;
+  uint32_t alignment = 256;
+
+  uint32_t hostMemory(uint32_t allowed) const {
+    const VkMemoryPropertyFlags want = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
+                                       VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+    for (uint32_t i = 0; i < memory.memoryTypeCount; ++i)
+      if ((allowed >> i & 1) &&
+          (memory.memoryTypes[i].propertyFlags & want) == want)
+        return i;
+    return 0;
+  }
+};
+
+namespace {
+
+/// All objects of one run, freed together.
+struct Run {
+  VkDevice device;
+  std::vector<VkBuffer> buffers;
+  std::vector<VkDeviceMemory> memories;
+  std::vector<void *> mapped;
+  VkDescriptorSetLayout setLayout = nullptr;
+  VkPipelineLayout layout = nullptr;
+  VkShaderModule module = nullptr;
+  VkPipeline pipeline = nullptr;
+  VkDescriptorPool pool = nullptr;
+  VkDescriptorSet set = nullptr;
+  ~Run() {
+    vkDestroyDescriptorPool(device, pool, nullptr);
+    vkDestroyPipeline(device, pipeline, nullptr);
+    vkDestroyShaderModule(device, module, nullptr);
+    vkDestroyPipelineLayout(device, layout, nullptr);
+    vkDestroyDescriptorSetLayout(device, setLayout, nullptr);
+    for (VkBuffer buffer : buffers)
+      vkDestroyBuffer(device, buffer, nullptr);
+    for (VkDeviceMemory memory : memories)
+      vkFreeMemory(device, memory, nullptr);
+  }
+};
+
+#define TRY(call)                                                              \
+  if (VkResult result = (call); result != VK_SUCCESS)                          \
+  return #call " returned " + std::to_string(result)
+
+VkDescriptorType typeOf(const KernelBinding &binding) {
+  return binding.uniform ? VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER
+                         : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+}
+
+} // namespace
+
+/// Creates everything up to a bound descriptor set.
+static std::string prepare(const KernelInterface &interface,
+                           const std::vector<uint32_t> &spirv,
+                           const std::vector<Bytes> &buffers, Run &run,
+                           VkDevice device, auto hostMemory) {
+  run.device = device;
+  if (buffers.size() != interface.bindings.size())
+    return "expects " + std::to_string(interface.bindings.size()) + " buffers";
+  std::vector<VkDescriptorSetLayoutBinding> slots;
+  std::vector<VkDescriptorPoolSize> sizes;
+  for (uint32_t i = 0; i < buffers.size(); ++i) {
+    slots.push_back({i, typeOf(interface.bindings[i]), 1,
+                     VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
+    sizes.push_back({typeOf(interface.bindings[i]), 1});
+  }
+  VkDescriptorSetLayoutCreateInfo setInfo{
+      VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
+  setInfo.bindingCount = uint32_t(slots.size());
+  setInfo.pBindings = slots.data();
+  TRY(vkCreateDescriptorSetLayout(device, &setInfo, nullptr, &run.setLayout));
+  VkPipelineLayoutCreateInfo layoutInfo{
+      VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
+  layoutInfo.setLayoutCount = 1;
+  layoutInfo.pSetLayouts = &run.setLayout;
+  TRY(vkCreatePipelineLayout(device, &layoutInfo, nullptr, &run.layout));
+  VkShaderModuleCreateInfo moduleInfo{
+      VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
+  moduleInfo.codeSize = spirv.size() * 4;
+  moduleInfo.pCode = spirv.data();
+  TRY(vkCreateShaderModule(device, &moduleInfo, nullptr, &run.module));
+  VkComputePipelineCreateInfo pipelineInfo{
+      VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
+  pipelineInfo.stage.sType =
+      VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
+  pipelineInfo.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+  pipelineInfo.stage.module = run.module;
+  pipelineInfo.stage.pName = "main";
+  pipelineInfo.layout = run.layout;
+  TRY(vkCreateComputePipelines(device, nullptr, 1, &pipelineInfo, nullptr,
+                               &run.pipeline));
+
+  VkDescriptorPoolCreateInfo poolInfo{
+      VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
+  poolInfo.maxSets = 1;
+  poolInfo.poolSizeCount = uint32_t(sizes.size());
+  poolInfo.pPoolSizes = sizes.data();
+  TRY(vkCreateDescriptorPool(device, &poolInfo, nullptr, &run.pool));
+  VkDescriptorSetAllocateInfo allocation{
+      VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO};
+  allocation.descriptorPool = run.pool;
+  allocation.descriptorSetCount = 1;
+  allocation.pSetLayouts = &run.setLayout;
+  TRY(vkAllocateDescriptorSets(device, &allocation, &run.set));
+
+  for (uint32_t i = 0; i < buffers.size(); ++i) {
+    VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
+    info.size = std::max<size_t>(buffers[i].size(), 16);
+    info.usage =
+        VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT;
+    VkBuffer &buffer = run.buffers.emplace_back(nullptr);
+    TRY(vkCreateBuffer(device, &info, nullptr, &buffer));
+    VkMemoryRequirements needs;
+    vkGetBufferMemoryRequirements(device, buffer, &needs);
+    VkMemoryAllocateInfo memory{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO};
+    memory.allocationSize = needs.size;
+    memory.memoryTypeIndex = hostMemory(needs.memoryTypeBits);
+    TRY(vkAllocateMemory(device, &memory, nullptr,
+                         &run.memories.emplace_back(nullptr)));
+    TRY(vkBindBufferMemory(device, buffer, run.memories.back(), 0));
+    TRY(vkMapMemory(device, run.memories.back(), 0, VK_WHOLE_SIZE, 0,
+                    &run.mapped.emplace_back(nullptr)));
+    if (!buffers[i].empty())
+      std::memcpy(run.mapped.back(), buffers[i].data(), buffers[i].size());
+    VkDescriptorBufferInfo where{buffer, 0, VK_WHOLE_SIZE};
+    VkWriteDescriptorSet write{VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET};
+    write.dstSet = run.set;
+    write.dstBinding = i;
+    write.descriptorCount = 1;
+    write.descriptorType = typeOf(interface.bindings[i]);
+    write.pBufferInfo = &where;
+    vkUpdateDescriptorSets(device, 1, &write, 0, nullptr);
+  }
+  return "";
+}
+
+/// Records and submits `dispatches` in a row, and waits.
+static std::string submit(const KernelInterface &interface, uint32_t width,
+                          unsigned dispatches, const Run &run,
+                          VkCommandPool pool, VkQueue queue, double &seconds) {
+  VkCommandBufferAllocateInfo allocation{
+      VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
+  allocation.commandPool = pool;
+  allocation.commandBufferCount = 1;
+  VkCommandBuffer commands;
+  TRY(vkAllocateCommandBuffers(run.device, &allocation, &commands));
+  VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+  TRY(vkBeginCommandBuffer(commands, &begin));
+  vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, run.pipeline);
+  vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, run.layout,
+                          0, 1, &run.set, 0, nullptr);
+  auto groups = interface.groupsFor(width);
+  VkMemoryBarrier barrier{
+      VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_SHADER_WRITE_BIT,
+      VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT |
+          VK_ACCESS_HOST_READ_BIT};
+  for (unsigned i = 0; i < dispatches; ++i) {
+    vkCmdDispatch(commands, groups[0], groups[1], groups[2]);
+    vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                         VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT |
+                             VK_PIPELINE_STAGE_HOST_BIT,
+                         0, 1, &barrier, 0, nullptr, 0, nullptr);
+  }
+  TRY(vkEndCommandBuffer(commands));
+  VkSubmitInfo info{VK_STRUCTURE_TYPE_SUBMIT_INFO};
+  info.commandBufferCount = 1;
+  info.pCommandBuffers = &commands;
+  auto start = std::chrono::steady_clock::now();
+  TRY(vkQueueSubmit(queue, 1, &info, nullptr));
+  TRY(vkQueueWaitIdle(queue));
+  seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count();
+  vkFreeCommandBuffers(run.device, pool, 1, &commands);
+  return "";
+}
+
+Device::Device() : state(std::make_unique<State>()) {}
+
+Device::~Device() {
+  if (state->device) {
+    vkDestroyCommandPool(state->device, state->commands, nullptr);
+    vkDestroyDevice(state->device, nullptr);
+  }
+  vkDestroyInstance(state->instance, nullptr);
+}
+
+std::unique_ptr<Device> Device::open(std::string &why) {
+  std::unique_ptr<Device> opened(new Device);
+  State &state = *opened->state;
+  VkApplicationInfo application{VK_STRUCTURE_TYPE_APPLICATION_INFO};
+  application.apiVersion = VK_API_VERSION_1_2;
+  VkInstanceCreateInfo instanceInfo{VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO};
+  instanceInfo.pApplicationInfo = &application;
+  uint32_t count = 1;
+  why = "no Vulkan device";
+  if (vkCreateInstance(&instanceInfo, nullptr, &state.instance) != VK_SUCCESS ||
+      vkEnumeratePhysicalDevices(state.instance, &count, &state.physical) < 0 ||
+      count == 0)
+    return nullptr;
+  VkPhysicalDeviceSubgroupProperties subgroup{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES};
+  VkPhysicalDeviceProperties2 properties{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &subgroup};
+  vkGetPhysicalDeviceProperties2(state.physical, &properties);
+  state.name = properties.properties.deviceName;
+  state.subgroup = subgroup.subgroupSize;
+  vkGetPhysicalDeviceMemoryProperties(state.physical, &state.memory);
+
+  // Everything the device has is switched on, except bounds checks: a kernel
+  // that reads past a buffer should not be saved by the driver, and the
+  // sanitised layers are run apart.
+  VkPhysicalDeviceVulkan12Features features12{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+  VkPhysicalDeviceVulkan11Features features11{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES, &features12};
+  VkPhysicalDeviceFeatures2 features{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &features11};
+  bool modern = properties.properties.apiVersion >= VK_API_VERSION_1_2;
+  if (!modern)
+    features.pNext = nullptr;
+  vkGetPhysicalDeviceFeatures2(state.physical, &features);
+  features.features.robustBufferAccess = VK_FALSE;
+  float priority = 1;
+  VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
+  queue.queueCount = 1;
+  queue.pQueuePriorities = &priority;
+  VkDeviceCreateInfo deviceInfo{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+                                &features};
+  deviceInfo.queueCreateInfoCount = 1;
+  deviceInfo.pQueueCreateInfos = &queue;
+  VkCommandPoolCreateInfo poolInfo{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
+  if (vkCreateDevice(state.physical, &deviceInfo, nullptr, &state.device) !=
+          VK_SUCCESS ||
+      vkCreateCommandPool(state.device, &poolInfo, nullptr, &state.commands) !=
+          VK_SUCCESS) {
+    why = "cannot create a device on " + state.name;
+    return nullptr;
+  }
+  vkGetDeviceQueue(state.device, 0, 0, &state.queue);
+  return opened;
+}
+
+std::string Device::run(const KernelInterface &interface,
+                        const std::vector<uint32_t> &spirv,
+                        std::vector<Bytes> &buffers, uint32_t width) {
+  Run run;
+  auto memory = [&](uint32_t allowed) { return state->hostMemory(allowed); };
+  std::string error =
+      prepare(interface, spirv, buffers, run, state->device, memory);
+  double seconds;
+  if (error.empty())
+    error = submit(interface, width, 1, run, state->commands, state->queue,
+                   seconds);
+  if (error.empty())
+    for (size_t i = 0; i < buffers.size(); ++i)
+      if (interface.bindings[i].access != Access::Read && !buffers[i].empty())
+        std::memcpy(buffers[i].data(), run.mapped[i], buffers[i].size());
+  return error;
+}
+
+std::optional<double> Device::time(const KernelInterface &interface,
+                                   const std::vector<uint32_t> &spirv,
+                                   std::vector<Bytes> &buffers, uint32_t width,
+                                   unsigned dispatches, unsigned rounds) {
+  Run run;
+  auto memory = [&](uint32_t allowed) { return state->hostMemory(allowed); };
+  if (!prepare(interface, spirv, buffers, run, state->device, memory).empty())
+    return std::nullopt;
+  std::optional<double> best;
+  for (unsigned i = 0; i < rounds; ++i) {
+    double seconds;
+    if (!submit(interface, width, dispatches, run, state->commands,
+                state->queue, seconds)
+             .empty())
+      return std::nullopt;
+    best = std::min(best.value_or(1e9), seconds / dispatches);
+  }
+  return best;
+}
+
+const std::string &Device::name() const { return state->name; }
+uint32_t Device::subgroupSize() const { return state->subgroup; }
+bool Device::lavapipe() const {
+  return state->name.find("llvmpipe") != std::string::npos;
+}
+
+static std::string missing;
+
+Device *device() {
+  static std::unique_ptr<Device> opened = Device::open(missing);
+  return opened.get();
+}
+
+const std::string &deviceMissing() {
+  device();
+  return missing;
+}
+
+} // namespace mlir::llm::test
