@@ -1,8 +1,9 @@
-//===- Status.h - how the runtime reports errors ----------------------------===//
+//===- Status.h - how the runtime reports errors -------------------------===//
 //
-// The runtime never throws across a library border, prints, exits or aborts: a function that can
-// fail returns a Status, or a Result<T> when it also makes something. Messages speak to the person:
-// "expects X, but got Y", with the file, object or call named.
+// The runtime never throws across a library border, prints, exits or aborts: a
+// function that can fail returns a Status, or a Result<T> when it also makes
+// something. Messages speak to the person: "expects X, but got Y", with the
+// file, object or call named.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -22,8 +23,8 @@ enum class StatusCode {
   Unsupported,     // well formed, but this build or device cannot do it
   Corrupt,         // a file or table that contradicts itself
   OutOfMemory,
-  DeviceError,     // the Vulkan device refused or was lost
-  Context,         // the context is full
+  DeviceError, // the Vulkan device refused or was lost
+  Context,     // the context is full
   IoError,
 };
 
@@ -56,7 +57,8 @@ inline const char *statusCodeName(StatusCode code) {
 class [[nodiscard]] Status {
 public:
   Status() = default;
-  Status(StatusCode code, std::string message) : kind(code), text(std::move(message)) {
+  Status(StatusCode code, std::string message)
+      : kind(code), text(std::move(message)) {
     assert(code != StatusCode::Ok && "success carries no message");
   }
 
@@ -87,7 +89,8 @@ public:
   Result(Status status) : why(std::move(status)) {
     assert(!why.ok() && "a Result without a value expects an error");
   }
-  Result(StatusCode code, std::string message) : why(code, std::move(message)) {}
+  Result(StatusCode code, std::string message)
+      : why(code, std::move(message)) {}
 
   bool ok() const { return held.has_value(); }
   explicit operator bool() const { return ok(); }

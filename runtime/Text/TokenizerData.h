@@ -1,0 +1,92 @@
+//===- TokenizerData.h - the tables of a tokenizer, as plain data --------===//
+//
+// What a package (table Tokenizer of runtime/Format/Package.fbs) or an importer
+// knows of a vocabulary. A TokenizerData is a set of views: of a mapped
+// package, or of a TokenizerTables that an importer filled. Nothing here is
+// trusted: Tokenizer::create checks every index.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sprig {
+
+/// The same numbers as sprig.format.TokenizerKind.
+enum class TokenizerKind : uint8_t {
+  ByteBpe = 0,
+  SentencePiece = 1,
+  Unigram = 2
+};
+
+/// GGUF's numbers.
+enum class TokenType : uint8_t {
+  Normal = 1,
+  Unknown = 2,
+  Control =
+      3, // never made from text, unless the caller asks for special tokens
+  UserDefined = 4, // always matched in text, before everything else
+  Unused = 5,      // padding of the vocabulary: never made, never sampled
+  Byte = 6,        // SentencePiece's <0x00> … <0xFF>
+};
+
+struct TokenizerData {
+  TokenizerKind kind = TokenizerKind::ByteBpe;
+  std::string_view pre; // name of the pre-tokenizer (byte-level BPE only), see
+                        // PreTokenizer.h
+
+  /// The bytes that token i stands for are tokenBytes[tokenOffsets[i] …
+  /// tokenOffsets[i + 1]): real bytes, with neither GPT-2's alphabet nor
+  /// SentencePiece's U+2581 in them. Control and user-defined tokens hold the
+  /// text that is matched.
+  std::span<const uint8_t> tokenBytes;
+  std::span<const uint32_t> tokenOffsets; // vocabulary + 1
+  std::span<const uint8_t> tokenTypes;    // vocabulary
+  std::span<const float>
+      scores; // vocabulary (SentencePiece, unigram), or empty
+  std::span<const uint32_t> mergeLeft; // byte-level BPE, best merge first
+  std::span<const uint32_t> mergeRight;
+
+  int32_t bos = -1, unknown = -1, padding = -1; // -1: none
+  std::span<const uint32_t> endTokens;
+  bool addBos = false;
+  bool addEos = false;
+  bool addSpacePrefix = false; // SentencePiece: text starts with a space
+  bool removeExtraWhitespace =
+      false; // SentencePiece: runs of spaces become one
+  bool ignoreMerges =
+      false; // byte-level BPE: a whole word that is a token is taken at once
+};
+
+/// The same, owned. `data()` is valid while the tables live and are not
+/// changed.
+struct TokenizerTables {
+  TokenizerKind kind = TokenizerKind::ByteBpe;
+  std::string pre;
+  std::vector<uint8_t> tokenBytes;
+  std::vector<uint32_t> tokenOffsets{0};
+  std::vector<uint8_t> tokenTypes;
+  std::vector<float> scores;
+  std::vector<uint32_t> mergeLeft, mergeRight;
+  int32_t bos = -1, unknown = -1, padding = -1;
+  std::vector<uint32_t> endTokens;
+  bool addBos = false;
+  bool addEos = false;
+  bool addSpacePrefix = false;
+  bool removeExtraWhitespace = false;
+  bool ignoreMerges = false;
+
+  TokenizerData data() const {
+    return {kind,        pre,     tokenBytes,     tokenOffsets,
+            tokenTypes,  scores,  mergeLeft,      mergeRight,
+            bos,         unknown, padding,        endTokens,
+            addBos,      addEos,  addSpacePrefix, removeExtraWhitespace,
+            ignoreMerges};
+  }
+};
+
+} // namespace sprig

@@ -1,0 +1,54 @@
+//===- Vocabulary.h - checked tokens, found by id or by bytes ------------===//
+#pragma once
+
+#include "runtime/Support/Status.h"
+#include "runtime/Text/TokenizerData.h"
+
+#include <optional>
+
+namespace sprig {
+
+/// The tokens of a TokenizerData, whose views must outlive it.
+class Vocabulary {
+public:
+  /// Checks every table and builds the index. Corrupt names the table and the
+  /// entry.
+  static Result<Vocabulary> create(const TokenizerData &data);
+
+  uint32_t size() const {
+    return static_cast<uint32_t>(data.tokenTypes.size());
+  }
+  const TokenizerData &tables() const { return data; }
+
+  /// The bytes of `token`; empty where there is no such token.
+  std::string_view bytes(uint32_t token) const {
+    if (token >= size())
+      return {};
+    return {reinterpret_cast<const char *>(data.tokenBytes.data()) +
+                data.tokenOffsets[token],
+            data.tokenOffsets[token + 1] - data.tokenOffsets[token]};
+  }
+
+  /// Unused where there is no such token.
+  TokenType type(uint32_t token) const {
+    return token < size() ? TokenType(data.tokenTypes[token])
+                          : TokenType::Unused;
+  }
+
+  /// The token that plain text `text` may become: a normal or user-defined one,
+  /// never any other. Of equals, normal ones come first, then the smaller id.
+  std::optional<uint32_t> find(std::string_view text) const;
+
+  /// Bytes of the longest token that `find` can return.
+  size_t longest() const { return longestText; }
+
+private:
+  explicit Vocabulary(const TokenizerData &data) : data(data) {}
+  void index();
+
+  TokenizerData data;
+  std::vector<uint32_t> slots; // open addressing: token + 1, 0 is free
+  size_t longestText = 0;
+};
+
+} // namespace sprig
