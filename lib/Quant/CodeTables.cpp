@@ -1,5 +1,6 @@
-// The grids, packed: one entry is a 16-bit word in four hexadecimal digits, number i of a vector in the bits from
-// i * 16 / width up. Source of the facts: see CodeTables.h.
+// The grids, packed: one entry is a 16-bit word in four hexadecimal digits,
+// number i of a vector in the bits from i * 16 / width up. Source of the facts:
+// see CodeTables.h.
 #include "lib/Quant/CodeTables.h"
 
 #include <string_view>
@@ -7,6 +8,7 @@
 namespace sprig::quant {
 namespace {
 
+// clang-format off
 constexpr std::string_view kHexIQ2_XXS =
     "0000000200050008000a00110014002000220028002a00410044005000580061006400800082008a00a20101010401100115014001840198"
     "020002020222028204010404041004210424044004420448046004810484049004a405000502050805200546056905800591060906100640"
@@ -188,11 +190,14 @@ constexpr std::string_view kHexIQ1 =
     "a919a921a925a941a950a955a95aa961a966a969a990a996aa00aa02aa08aa0aaa20aa22aa28aa2aaa51aa54aa56aa80aa82aa88aa8aaa95"
     "aaa0aaa2aaa8aaaa";
 
+// clang-format on
 constexpr int digit(char c) { return c <= '9' ? c - '0' : c - 'a' + 10; }
 
-/// Each vector element is an index into `steps`, the few numbers that a grid is made of.
+/// Each vector element is an index into `steps`, the few numbers that a grid is
+/// made of.
 template <size_t entries, size_t width, size_t count>
-Grid<entries, width> unpack(std::string_view hex, const int8_t (&steps)[count]) {
+Grid<entries, width> unpack(std::string_view hex,
+                            const int8_t (&steps)[count]) {
   constexpr size_t bits = 16 / width;
   Grid<entries, width> grid{};
   for (size_t entry = 0; entry < entries; ++entry) {
@@ -210,8 +215,10 @@ constexpr int8_t kIQ3XXSSteps[] = {4, 12, 20, 28, 36, 44, 52, 62};
 constexpr int8_t kIQ3SSteps[] = {1, 3, 5, 7, 9, 11, 13, 15};
 constexpr int8_t kIQ1Steps[] = {-1, 0, 1};
 
-static_assert(kHexIQ2_XXS.size() == 4 * 256 && kHexIQ2_XS.size() == 4 * 512 && kHexIQ2_S.size() == 4 * 1024);
-static_assert(kHexIQ3_XXS.size() == 4 * 256 && kHexIQ3_S.size() == 4 * 512 && kHexIQ1.size() == 4 * 2048);
+static_assert(kHexIQ2_XXS.size() == 4 * 256 && kHexIQ2_XS.size() == 4 * 512 &&
+              kHexIQ2_S.size() == 4 * 1024);
+static_assert(kHexIQ3_XXS.size() == 4 * 256 && kHexIQ3_S.size() == 4 * 512 &&
+              kHexIQ1.size() == 4 * 2048);
 
 } // namespace
 

@@ -1,5 +1,7 @@
-// Constant tables of the code-book formats: which numbers a code stands for. The values are facts of the file format,
-// as published by ggml (https://github.com/ggml-org/ggml, MIT licence) and its Python package `gguf`.
+// Constant tables of the code-book formats: which numbers a code stands for.
+// The values are facts of the file format, as published by ggml
+// (https://github.com/ggml-org/ggml, MIT licence) and its Python package
+// `gguf`.
 #ifndef SPRIG_LIB_QUANT_CODETABLES_H
 #define SPRIG_LIB_QUANT_CODETABLES_H
 
@@ -10,12 +12,15 @@
 namespace sprig::quant {
 
 /// The 16 non-linear steps of IQ4_NL and IQ4_XS.
-inline constexpr int8_t kIQ4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+inline constexpr int8_t kIQ4Values[16] = {
+    -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 
 /// Twice the numbers of FP4 E2M1 (OCP Microscaling Formats 1.0, section 5.3.3).
-inline constexpr int8_t kE2M1Doubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+inline constexpr int8_t kE2M1Doubled[16] = {0, 1,  2,  3,  4,  6,  8,  12,
+                                            0, -1, -2, -3, -4, -6, -8, -12};
 
-template <size_t entries, size_t width> using Grid = std::array<std::array<int8_t, width>, entries>;
+template <size_t entries, size_t width>
+using Grid = std::array<std::array<int8_t, width>, entries>;
 
 // Unpacked on first use, then shared.
 const Grid<256, 8> &gridIQ2_XXS();

@@ -1,4 +1,5 @@
-// The block decoders and encoders behind the table of formats, grouped by family. Use quant::decode and quant::encode.
+// The block decoders and encoders behind the table of formats, grouped by
+// family. Use quant::decode and quant::encode.
 #ifndef SPRIG_LIB_QUANT_DECODERS_H
 #define SPRIG_LIB_QUANT_DECODERS_H
 
@@ -6,8 +7,10 @@
 
 namespace sprig::quant {
 
-#define SPRIG_DECODER(name) void decode##name(const std::byte *src, float *dst, size_t blocks)
-#define SPRIG_ENCODER(name) void encode##name(const float *src, std::byte *dst, size_t blocks)
+#define SPRIG_DECODER(name)                                                    \
+  void decode##name(const std::byte *src, float *dst, size_t blocks)
+#define SPRIG_ENCODER(name)                                                    \
+  void encode##name(const float *src, std::byte *dst, size_t blocks)
 
 // DecodePlain.cpp
 SPRIG_DECODER(F64);

@@ -1,4 +1,5 @@
-// Rounding to nearest for plain formats and blocks of 32, by the same arithmetic as the `gguf` package.
+// Rounding to nearest for plain formats and blocks of 32, by the same
+// arithmetic as the `gguf` package.
 #include "lib/Quant/Decoders.h"
 #include "lib/Quant/Half.h"
 
@@ -33,18 +34,22 @@ void packFifthBits(const uint8_t (&codes)[kBlock], std::byte *dst) {
   store(dst, high);
 }
 
-/// Codes around zero: the extreme number becomes code 0, so the scale may be negative.
+/// Codes around zero: the extreme number becomes code 0, so the scale may be
+/// negative.
 float encodeSigned(const float *src, int zero, uint8_t (&codes)[kBlock]) {
   const float d = extreme(src) / float(-zero), scale = inverse(d);
   for (size_t i = 0; i < kBlock; ++i)
-    codes[i] = uint8_t(clampToInt(src[i] * scale + (float(zero) + 0.5f), 0, 2 * zero - 1));
+    codes[i] = uint8_t(
+        clampToInt(src[i] * scale + (float(zero) + 0.5f), 0, 2 * zero - 1));
   return d;
 }
 
 /// Codes from the smallest to the largest number.
-void encodeRange(const float *src, int most, uint8_t (&codes)[kBlock], std::byte *scales) {
+void encodeRange(const float *src, int most, uint8_t (&codes)[kBlock],
+                 std::byte *scales) {
   const auto [low, high] = std::minmax_element(src, src + kBlock);
-  const float minimum = *low, d = (*high - minimum) / float(most), scale = inverse(d);
+  const float minimum = *low, d = (*high - minimum) / float(most),
+              scale = inverse(d);
   for (size_t i = 0; i < kBlock; ++i)
     codes[i] = uint8_t(clampToInt((src[i] - minimum) * scale + 0.5f, 0, most));
   store(scales, floatToHalf(d));
@@ -58,7 +63,9 @@ void encodeF64(const float *src, std::byte *dst, size_t count) {
     store(dst + 8 * i, double(src[i]));
 }
 
-void encodeF32(const float *src, std::byte *dst, size_t count) { std::memcpy(dst, src, count * sizeof(float)); }
+void encodeF32(const float *src, std::byte *dst, size_t count) {
+  std::memcpy(dst, src, count * sizeof(float));
+}
 
 void encodeF16(const float *src, std::byte *dst, size_t count) {
   for (size_t i = 0; i < count; ++i)
@@ -109,7 +116,8 @@ void encodeQ8_0(const float *src, std::byte *dst, size_t blocks) {
     const float d = std::fabs(extreme(src)) / 127, scale = inverse(d);
     store(dst, floatToHalf(d));
     for (size_t i = 0; i < kBlock; ++i)
-      dst[2 + i] = std::byte(int8_t(clampToInt(std::round(src[i] * scale), -127, 127)));
+      dst[2 + i] =
+          std::byte(int8_t(clampToInt(std::round(src[i] * scale), -127, 127)));
   }
 }
 

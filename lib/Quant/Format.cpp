@@ -21,26 +21,53 @@ constexpr Plane kQ8_0[] = {{"scales", 0, 2}, {"codes", 2, 32}};
 constexpr Plane kMXFP4[] = {{"scales", 0, 1}, {"codes", 1, 16}};
 constexpr Plane kNVFP4[] = {{"scales", 0, 4}, {"codes", 4, 32}};
 
-constexpr Plane kQ2_K[] = {{"subscales", 0, 16}, {"codes", 16, 64}, {"scales", 80, 4}};
-constexpr Plane kQ3_K[] = {{"high", 0, 32}, {"codes", 32, 64}, {"subscales", 96, 12}, {"scales", 108, 2}};
-constexpr Plane kQ4_K[] = {{"scales", 0, 4}, {"subscales", 4, 12}, {"codes", 16, 128}};
-constexpr Plane kQ5_K[] = {{"scales", 0, 4}, {"subscales", 4, 12}, {"high", 16, 32}, {"codes", 48, 128}};
-constexpr Plane kQ6_K[] = {{"codes", 0, 128}, {"high", 128, 64}, {"subscales", 192, 16}, {"scales", 208, 2}};
-constexpr Plane kTQ1_0[] = {{"codes", 0, 48}, {"high", 48, 4}, {"scales", 52, 2}};
+constexpr Plane kQ2_K[] = {
+    {"subscales", 0, 16}, {"codes", 16, 64}, {"scales", 80, 4}};
+constexpr Plane kQ3_K[] = {{"high", 0, 32},
+                           {"codes", 32, 64},
+                           {"subscales", 96, 12},
+                           {"scales", 108, 2}};
+constexpr Plane kQ4_K[] = {
+    {"scales", 0, 4}, {"subscales", 4, 12}, {"codes", 16, 128}};
+constexpr Plane kQ5_K[] = {{"scales", 0, 4},
+                           {"subscales", 4, 12},
+                           {"high", 16, 32},
+                           {"codes", 48, 128}};
+constexpr Plane kQ6_K[] = {{"codes", 0, 128},
+                           {"high", 128, 64},
+                           {"subscales", 192, 16},
+                           {"scales", 208, 2}};
+constexpr Plane kTQ1_0[] = {
+    {"codes", 0, 48}, {"high", 48, 4}, {"scales", 52, 2}};
 constexpr Plane kTQ2_0[] = {{"codes", 0, 64}, {"scales", 64, 2}};
 
 constexpr Plane kIQ2_XXS[] = {{"scales", 0, 2}, {"codes", 2, 64}};
-constexpr Plane kIQ2_XS[] = {{"scales", 0, 2}, {"codes", 2, 64}, {"subscales", 66, 8}};
-constexpr Plane kIQ2_S[] = {
-    {"scales", 0, 2}, {"codes", 2, 32}, {"signs", 34, 32}, {"high", 66, 8}, {"subscales", 74, 8}};
-constexpr Plane kIQ3_XXS[] = {{"scales", 0, 2}, {"codes", 2, 64}, {"signs", 66, 32}};
-constexpr Plane kIQ3_S[] = {
-    {"scales", 0, 2}, {"codes", 2, 64}, {"high", 66, 8}, {"signs", 74, 32}, {"subscales", 106, 4}};
-constexpr Plane kIQ1_S[] = {{"scales", 0, 2}, {"codes", 2, 32}, {"high", 34, 16}};
-constexpr Plane kIQ1_M[] = {{"codes", 0, 32}, {"high", 32, 16}, {"subscales", 48, 8}};
-constexpr Plane kIQ4_XS[] = {{"scales", 0, 2}, {"subscales-high", 2, 2}, {"subscales", 4, 4}, {"codes", 8, 128}};
+constexpr Plane kIQ2_XS[] = {
+    {"scales", 0, 2}, {"codes", 2, 64}, {"subscales", 66, 8}};
+constexpr Plane kIQ2_S[] = {{"scales", 0, 2},
+                            {"codes", 2, 32},
+                            {"signs", 34, 32},
+                            {"high", 66, 8},
+                            {"subscales", 74, 8}};
+constexpr Plane kIQ3_XXS[] = {
+    {"scales", 0, 2}, {"codes", 2, 64}, {"signs", 66, 32}};
+constexpr Plane kIQ3_S[] = {{"scales", 0, 2},
+                            {"codes", 2, 64},
+                            {"high", 66, 8},
+                            {"signs", 74, 32},
+                            {"subscales", 106, 4}};
+constexpr Plane kIQ1_S[] = {
+    {"scales", 0, 2}, {"codes", 2, 32}, {"high", 34, 16}};
+constexpr Plane kIQ1_M[] = {
+    {"codes", 0, 32}, {"high", 32, 16}, {"subscales", 48, 8}};
+constexpr Plane kIQ4_XS[] = {{"scales", 0, 2},
+                             {"subscales-high", 2, 2},
+                             {"subscales", 4, 4},
+                             {"codes", 8, 128}};
 
-// One line a format: name, numbers and bytes of a block, planes, type in the `llm` dialect, decoder, encoder.
+// One line a format: name, numbers and bytes of a block, planes, type in the
+// `llm` dialect, decoder, encoder.
+// clang-format off
 constexpr FormatInfo kFormats[] = {
     {Format::F32, "F32", 1, 4, kFour, "", decodeF32, encodeF32},
     {Format::F16, "F16", 1, 2, kTwo, "", decodeF16, encodeF16},
@@ -82,6 +109,7 @@ constexpr FormatInfo kFormats[] = {
     {Format::F8E5M2, "F8_E5M2", 1, 1, kOne, "", decodeF8E5M2, nullptr},
     {Format::F8E8M0, "F8_E8M0", 1, 1, kOne, "", decodeF8E8M0, nullptr},
 };
+// clang-format on
 
 constexpr bool planesCoverTheirBlocks() {
   for (const FormatInfo &row : kFormats) {
@@ -110,14 +138,17 @@ bool equalIgnoringCase(std::string_view a, std::string_view b) {
   if (a.size() != b.size())
     return false;
   for (size_t i = 0; i < a.size(); ++i)
-    if (std::toupper(static_cast<unsigned char>(a[i])) != std::toupper(static_cast<unsigned char>(b[i])))
+    if (std::toupper(static_cast<unsigned char>(a[i])) !=
+        std::toupper(static_cast<unsigned char>(b[i])))
       return false;
   return true;
 }
 
 } // namespace
 
-const FormatInfo &info(Format format) { return kFormats[kRowOfFormat[size_t(format)]]; }
+const FormatInfo &info(Format format) {
+  return kFormats[kRowOfFormat[size_t(format)]];
+}
 
 std::span<const FormatInfo> formats() { return kFormats; }
 

@@ -1,8 +1,9 @@
-// The table of weight formats: how many numbers a block holds, in how many bytes, and which byte ranges ("planes")
-// of a block mean what. Decoding, import, package layout and kernels all read this one table.
+// The table of weight formats: how many numbers a block holds, in how many
+// bytes, and which byte ranges ("planes") of a block mean what. Decoding,
+// import, package layout and kernels all read this one table.
 //
-// A tensor of shape [N, K] is N rows of K / blockElements blocks, rows back to back, as in a GGUF file. Everything is
-// little endian.
+// A tensor of shape [N, K] is N rows of K / blockElements blocks, rows back to
+// back, as in a GGUF file. Everything is little endian.
 #ifndef SPRIG_LIB_QUANT_FORMAT_H
 #define SPRIG_LIB_QUANT_FORMAT_H
 
@@ -14,7 +15,8 @@
 
 namespace sprig::quant {
 
-/// GGUF tensor types keep their GGUF number. Plain types that only safetensors files have start at 256.
+/// GGUF tensor types keep their GGUF number. Plain types that only safetensors
+/// files have start at 256.
 enum class Format : uint16_t {
   F32 = 0,
   F16 = 1,
@@ -52,14 +54,17 @@ enum class Format : uint16_t {
   U32 = 258,
   U64 = 259,
   Bool = 260,
-  F8E4M3 = 261, ///< 1-4-3, bias 7, no infinity, NaN = 0x7f and 0xff ("F8_E4M3" of safetensors)
+  F8E4M3 = 261, ///< 1-4-3, bias 7, no infinity, NaN = 0x7f and 0xff ("F8_E4M3"
+                ///< of safetensors)
   F8E5M2 = 262, ///< 1-5-2, bias 15, with infinities and NaN
   F8E8M0 = 263, ///< a power of two, 2^(x - 127); NaN = 0xff
 };
 
-/// A byte range of a block with one meaning. The planes of a format cover its block without gap or overlap.
+/// A byte range of a block with one meaning. The planes of a format cover its
+/// block without gap or overlap.
 struct Plane {
-  std::string_view name; ///< "scales" (f16 d, or d and m), "codes", "high" (upper code bits), "subscales", ...
+  std::string_view name; ///< "scales" (f16 d, or d and m), "codes", "high"
+                         ///< (upper code bits), "subscales", ...
   uint32_t offset;       ///< first byte within the block
   uint32_t bytes;        ///< per block
 };
@@ -71,11 +76,13 @@ using BlockEncoder = void (*)(const float *src, std::byte *dst, size_t blocks);
 
 struct FormatInfo {
   Format format;
-  std::string_view name; ///< as GGUF spells it: "Q4_1"; for plain types as safetensors does: "F8_E4M3"
+  std::string_view name; ///< as GGUF spells it: "Q4_1"; for plain types as
+                         ///< safetensors does: "F8_E4M3"
   uint32_t blockElements;
   uint32_t blockBytes;
   std::span<const Plane> planes; ///< in the order of their offsets
-  /// The quantised type of the `llm` dialect, without the `!llm.q` before it: "<u4, 32:f16+f16>". Empty for plain types.
+  /// The quantised type of the `llm` dialect, without the `!llm.q` before it:
+  /// "<u4, 32:f16+f16>". Empty for plain types.
   std::string_view type;
   BlockDecoder decode;
   BlockEncoder encode; ///< null: this format is only read
@@ -97,13 +104,16 @@ std::optional<Format> formatOfGGUF(uint32_t type);
 /// The format with this name ("Q4_1", "BF16"), any case.
 std::optional<Format> formatOfName(std::string_view name);
 
-/// Decodes `elements` numbers (a multiple of the block) to f32. The values are those of the reference implementation
-/// to the last bit: products and sums are rounded one by one, in its order.
+/// Decodes `elements` numbers (a multiple of the block) to f32. The values are
+/// those of the reference implementation to the last bit: products and sums are
+/// rounded one by one, in its order.
 void decode(Format format, const std::byte *src, float *dst, size_t elements);
 
-/// Rounds `elements` numbers (a multiple of the block) to the nearest codes; false where the format cannot be written.
-/// Not an error minimiser: scales come from the extremes of a block, as the plain encoders of ggml take them.
-[[nodiscard]] bool encode(Format format, const float *src, std::byte *dst, size_t elements);
+/// Rounds `elements` numbers (a multiple of the block) to the nearest codes;
+/// false where the format cannot be written. Not an error minimiser: scales
+/// come from the extremes of a block, as the plain encoders of ggml take them.
+[[nodiscard]] bool encode(Format format, const float *src, std::byte *dst,
+                          size_t elements);
 
 } // namespace sprig::quant
 

@@ -7,16 +7,21 @@
 namespace sprig::quant {
 namespace {
 
-size_t alignUp(size_t value, size_t alignment) { return (value + alignment - 1) / alignment * alignment; }
+size_t alignUp(size_t value, size_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
 
-/// Copies `count` pieces of `bytes` bytes between two strides. A constant size becomes plain moves.
+/// Copies `count` pieces of `bytes` bytes between two strides. A constant size
+/// becomes plain moves.
 template <size_t bytes>
-void copyFixed(const std::byte *src, size_t srcStride, std::byte *dst, size_t dstStride, size_t count) {
+void copyFixed(const std::byte *src, size_t srcStride, std::byte *dst,
+               size_t dstStride, size_t count) {
   for (size_t i = 0; i < count; ++i)
     std::memcpy(dst + i * dstStride, src + i * srcStride, bytes);
 }
 
-void copyStrided(const std::byte *src, size_t srcStride, std::byte *dst, size_t dstStride, size_t bytes, size_t count) {
+void copyStrided(const std::byte *src, size_t srcStride, std::byte *dst,
+                 size_t dstStride, size_t bytes, size_t count) {
   switch (bytes) {
   case 2:
     return copyFixed<2>(src, srcStride, dst, dstStride, count);
@@ -42,8 +47,11 @@ size_t sourceStride(const TensorLayout &layout) {
   return layout.unitElements / format.blockElements * format.blockBytes;
 }
 
-/// Units of a row that are whole in the source; a plain row may end within a unit.
-size_t wholeUnits(const TensorLayout &layout) { return layout.K / layout.unitElements; }
+/// Units of a row that are whole in the source; a plain row may end within a
+/// unit.
+size_t wholeUnits(const TensorLayout &layout) {
+  return layout.K / layout.unitElements;
+}
 
 } // namespace
 
@@ -64,29 +72,34 @@ TensorLayout describe(Format format, size_t N, size_t K, TiledLayout tiled) {
   layout.N = N;
   layout.K = K;
   layout.tiles = (N + tiled.rows - 1) / tiled.rows;
-  layout.unitElements = row.isPlain() ? kPlainUnitBytes / row.blockBytes : row.blockElements;
+  layout.unitElements =
+      row.isPlain() ? kPlainUnitBytes / row.blockBytes : row.blockElements;
   layout.units = (K + layout.unitElements - 1) / layout.unitElements;
   layout.rowBytes = row.rowBytes(K);
   size_t offset = 0;
   for (const Plane &plane : row.planes) {
-    const uint32_t unitBytes = row.isPlain() ? uint32_t(kPlainUnitBytes) : plane.bytes;
+    const uint32_t unitBytes =
+        row.isPlain() ? uint32_t(kPlainUnitBytes) : plane.bytes;
     const size_t bytes = layout.tiles * layout.units * layout.rows * unitBytes;
-    layout.planes.push_back({plane.name, offset, bytes, plane.offset, unitBytes});
+    layout.planes.push_back(
+        {plane.name, offset, bytes, plane.offset, unitBytes});
     offset += alignUp(bytes, kPlaneAlignment);
   }
   layout.bytes = offset;
   return layout;
 }
 
-void relayoutPlane(const TensorLayout &layout, const PlaneLayout &plane, const std::byte *src, size_t firstRow,
-                   size_t rowCount, std::byte *dst) {
+void relayoutPlane(const TensorLayout &layout, const PlaneLayout &plane,
+                   const std::byte *src, size_t firstRow, size_t rowCount,
+                   std::byte *dst) {
   assert(firstRow % layout.rows == 0);
   assert(firstRow + rowCount == layout.N || rowCount % layout.rows == 0);
   const size_t lanesBytes = size_t(layout.rows) * plane.unitBytes;
   const size_t stride = sourceStride(layout), whole = wholeUnits(layout);
   for (size_t row = 0; row < rowCount; ++row) {
     const std::byte *from = src + row * layout.rowBytes + plane.blockOffset;
-    std::byte *to = dst + row / layout.rows * layout.units * lanesBytes + row % layout.rows * plane.unitBytes;
+    std::byte *to = dst + row / layout.rows * layout.units * lanesBytes +
+                    row % layout.rows * plane.unitBytes;
     copyStrided(from, stride, to, lanesBytes, plane.unitBytes, whole);
     if (whole != layout.units) { // the end of a plain row
       const size_t rest = layout.rowBytes - whole * stride;
@@ -97,18 +110,22 @@ void relayoutPlane(const TensorLayout &layout, const PlaneLayout &plane, const s
   }
   // Rows past N in the last tile.
   for (size_t row = rowCount; row % layout.rows != 0; ++row) {
-    std::byte *to = dst + row / layout.rows * layout.units * lanesBytes + row % layout.rows * plane.unitBytes;
+    std::byte *to = dst + row / layout.rows * layout.units * lanesBytes +
+                    row % layout.rows * plane.unitBytes;
     for (size_t unit = 0; unit < layout.units; ++unit)
       std::memset(to + unit * lanesBytes, 0, plane.unitBytes);
   }
 }
 
-void relayoutRows(const TensorLayout &layout, const std::byte *src, size_t firstRow, size_t rowCount, std::byte *dst) {
+void relayoutRows(const TensorLayout &layout, const std::byte *src,
+                  size_t firstRow, size_t rowCount, std::byte *dst) {
   for (const PlaneLayout &plane : layout.planes)
-    relayoutPlane(layout, plane, src, firstRow, rowCount, dst + layout.offsetOf(plane, firstRow, 0));
+    relayoutPlane(layout, plane, src, firstRow, rowCount,
+                  dst + layout.offsetOf(plane, firstRow, 0));
 }
 
-void unlayoutRows(const TensorLayout &layout, const std::byte *src, size_t firstRow, size_t rowCount, std::byte *dst) {
+void unlayoutRows(const TensorLayout &layout, const std::byte *src,
+                  size_t firstRow, size_t rowCount, std::byte *dst) {
   assert(firstRow + rowCount <= layout.N);
   const size_t stride = sourceStride(layout), whole = wholeUnits(layout);
   for (const PlaneLayout &plane : layout.planes) {
@@ -118,12 +135,14 @@ void unlayoutRows(const TensorLayout &layout, const std::byte *src, size_t first
       std::byte *to = dst + row * layout.rowBytes + plane.blockOffset;
       copyStrided(from, lanesBytes, to, stride, plane.unitBytes, whole);
       if (whole != layout.units)
-        std::memcpy(to + whole * stride, from + whole * lanesBytes, layout.rowBytes - whole * stride);
+        std::memcpy(to + whole * stride, from + whole * lanesBytes,
+                    layout.rowBytes - whole * stride);
     }
   }
 }
 
-void relayout(const TensorLayout &layout, const std::byte *src, std::byte *dst) {
+void relayout(const TensorLayout &layout, const std::byte *src,
+              std::byte *dst) {
   relayoutRows(layout, src, 0, layout.N, dst);
   for (const PlaneLayout &plane : layout.planes) {
     const size_t end = plane.offset + plane.bytes;
@@ -131,7 +150,8 @@ void relayout(const TensorLayout &layout, const std::byte *src, std::byte *dst) 
   }
 }
 
-void unlayout(const TensorLayout &layout, const std::byte *src, std::byte *dst) {
+void unlayout(const TensorLayout &layout, const std::byte *src,
+              std::byte *dst) {
   unlayoutRows(layout, src, 0, layout.N, dst);
 }
 

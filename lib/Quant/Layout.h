@@ -1,16 +1,21 @@
-// How a weight lies in the package and on the device, when it no longer lies as in its source file.
+// How a weight lies in the package and on the device, when it no longer lies as
+// in its source file.
 //
-// Tiled layout: `rows` neighbouring rows form a tile, so that `rows` invocations read one row each, side by side. Each
-// plane of the format (Format.h) is stored on its own:
+// Tiled layout: `rows` neighbouring rows form a tile, so that `rows`
+// invocations read one row each, side by side. Each plane of the format
+// (Format.h) is stored on its own:
 //
 //   plane p:  [ceil(N / rows)] [units of a row] [rows] [unit bytes of p]
 //
-// A unit is one block; for plain formats it is kPlainUnitBytes of neighbouring elements of a row (4 f32, 8 f16), so
-// that an invocation loads whole vectors. Rows past N and elements past K are zero bytes. Planes start at multiples of
-// kPlaneAlignment; the last plane is padded to it, so tensors can follow each other. With rows = 1 a plain tensor whose
-// rows are whole units (or that has one row) keeps its bytes unchanged: the layout of vectors.
+// A unit is one block; for plain formats it is kPlainUnitBytes of neighbouring
+// elements of a row (4 f32, 8 f16), so that an invocation loads whole vectors.
+// Rows past N and elements past K are zero bytes. Planes start at multiples of
+// kPlaneAlignment; the last plane is padded to it, so tensors can follow each
+// other. With rows = 1 a plain tensor whose rows are whole units (or that has
+// one row) keeps its bytes unchanged: the layout of vectors.
 //
-// It is a permutation of bytes and the padding is known: unlayoutRows gives back the source exactly.
+// It is a permutation of bytes and the padding is known: unlayoutRows gives
+// back the source exactly.
 #ifndef SPRIG_LIB_QUANT_LAYOUT_H
 #define SPRIG_LIB_QUANT_LAYOUT_H
 
@@ -20,7 +25,8 @@
 
 namespace sprig::quant {
 
-/// Every plane starts at a multiple of this: the largest minStorageBufferOffsetAlignment that Vulkan allows.
+/// Every plane starts at a multiple of this: the largest
+/// minStorageBufferOffsetAlignment that Vulkan allows.
 inline constexpr size_t kPlaneAlignment = 256;
 /// Bytes of a unit of a plain format: one 128-bit load.
 inline constexpr size_t kPlainUnitBytes = 16;
@@ -34,7 +40,8 @@ struct PlaneLayout {
   std::string_view name;
   size_t offset;        ///< of the plane in the tensor, in bytes
   size_t bytes;         ///< of all tiles, without padding to kPlaneAlignment
-  uint32_t blockOffset; ///< of the unit's bytes within a source block (0 for plain formats)
+  uint32_t blockOffset; ///< of the unit's bytes within a source block (0 for
+                        ///< plain formats)
   uint32_t unitBytes;   ///< bytes of a unit in this plane
 };
 
@@ -50,32 +57,45 @@ struct TensorLayout {
   size_t bytes;        ///< of the tensor, a multiple of kPlaneAlignment
   std::vector<PlaneLayout> planes;
 
-  size_t tileBytes(const PlaneLayout &plane) const { return units * rows * plane.unitBytes; }
-  /// Byte offset, within the tensor, of the bytes that `plane` has for unit `unit` of row `row`.
+  size_t tileBytes(const PlaneLayout &plane) const {
+    return units * rows * plane.unitBytes;
+  }
+  /// Byte offset, within the tensor, of the bytes that `plane` has for unit
+  /// `unit` of row `row`.
   size_t offsetOf(const PlaneLayout &plane, size_t row, size_t unit) const {
-    return plane.offset + ((row / rows * units + unit) * rows + row % rows) * plane.unitBytes;
+    return plane.offset +
+           ((row / rows * units + unit) * rows + row % rows) * plane.unitBytes;
   }
   /// The plane of that name, or null.
   const PlaneLayout *plane(std::string_view name) const;
 };
 
-/// Describes the layout of an [N, K] tensor; `K` is a multiple of the format's block.
-TensorLayout describe(Format format, size_t N, size_t K, TiledLayout layout = {});
+/// Describes the layout of an [N, K] tensor; `K` is a multiple of the format's
+/// block.
+TensorLayout describe(Format format, size_t N, size_t K,
+                      TiledLayout layout = {});
 
-/// Writes the rows [firstRow, firstRow + rowCount), given as in the source file from `src` on, to their places in the
-/// tensor at `dst` (layout.bytes long), and zeroes what padding belongs to them. Both ends of the range are multiples of
-/// layout.rows, or N. Planes' alignment gaps are not touched.
-void relayoutRows(const TensorLayout &layout, const std::byte *src, size_t firstRow, size_t rowCount, std::byte *dst);
+/// Writes the rows [firstRow, firstRow + rowCount), given as in the source file
+/// from `src` on, to their places in the tensor at `dst` (layout.bytes long),
+/// and zeroes what padding belongs to them. Both ends of the range are
+/// multiples of layout.rows, or N. Planes' alignment gaps are not touched.
+void relayoutRows(const TensorLayout &layout, const std::byte *src,
+                  size_t firstRow, size_t rowCount, std::byte *dst);
 
-/// The same for one plane, written from `dst` on: consecutive calls over consecutive row ranges write the plane from
-/// first to last byte, so a file can be written in order without the tensor in memory.
-void relayoutPlane(const TensorLayout &layout, const PlaneLayout &plane, const std::byte *src, size_t firstRow,
-                   size_t rowCount, std::byte *dst);
+/// The same for one plane, written from `dst` on: consecutive calls over
+/// consecutive row ranges write the plane from first to last byte, so a file
+/// can be written in order without the tensor in memory.
+void relayoutPlane(const TensorLayout &layout, const PlaneLayout &plane,
+                   const std::byte *src, size_t firstRow, size_t rowCount,
+                   std::byte *dst);
 
-/// Inverse of relayoutRows: any row range, from the whole tensor at `src` to `rowCount` source rows at `dst`.
-void unlayoutRows(const TensorLayout &layout, const std::byte *src, size_t firstRow, size_t rowCount, std::byte *dst);
+/// Inverse of relayoutRows: any row range, from the whole tensor at `src` to
+/// `rowCount` source rows at `dst`.
+void unlayoutRows(const TensorLayout &layout, const std::byte *src,
+                  size_t firstRow, size_t rowCount, std::byte *dst);
 
-/// A whole tensor; `dst` is layout.bytes long and wholly written (gaps and padding are zero).
+/// A whole tensor; `dst` is layout.bytes long and wholly written (gaps and
+/// padding are zero).
 void relayout(const TensorLayout &layout, const std::byte *src, std::byte *dst);
 /// Inverse of relayout; `dst` holds N * rowBytes.
 void unlayout(const TensorLayout &layout, const std::byte *src, std::byte *dst);

@@ -11,21 +11,25 @@ using namespace sprig::quant;
 
 namespace {
 
-std::vector<float> roundTrip(const FormatInfo &row, const std::vector<float> &values) {
+std::vector<float> roundTrip(const FormatInfo &row,
+                             const std::vector<float> &values) {
   std::vector<std::byte> bytes(row.rowBytes(values.size()));
-  EXPECT_TRUE(encode(row.format, values.data(), bytes.data(), values.size())) << row.name;
+  EXPECT_TRUE(encode(row.format, values.data(), bytes.data(), values.size()))
+      << row.name;
   std::vector<float> decoded(values.size());
   decode(row.format, bytes.data(), decoded.data(), decoded.size());
   return decoded;
 }
 
-/// Largest error of a format in units of a block's spread: half a step, and room for rounded scales.
+/// Largest error of a format in units of a block's spread: half a step, and
+/// room for rounded scales.
 double tolerance(Format format) {
   switch (format) {
   case Format::Q8_0:
     return 0.5 / 254 + 0.001;
   case Format::Q4_0:
-    return 1.0 / 15; // the end opposite to the extreme is clipped by up to a step
+    return 1.0 /
+           15; // the end opposite to the extreme is clipped by up to a step
   case Format::Q5_0:
     return 1.0 / 31;
   case Format::Q4_1:
@@ -60,25 +64,33 @@ TEST(EncodeTest, ErrorsStayWithinAStep) {
     const auto decoded = roundTrip(row, values);
     const size_t block = std::max(row.blockElements, 32u);
     for (size_t first = 0; first < values.size(); first += block) {
-      const auto [low, high] = std::minmax_element(values.begin() + first, values.begin() + first + block);
+      const auto [low, high] = std::minmax_element(
+          values.begin() + first, values.begin() + first + block);
       const double spread = 2 * std::max(std::fabs(*low), std::fabs(*high));
       for (size_t i = first; i < first + block; ++i)
-        ASSERT_LE(std::fabs(decoded[i] - values[i]), tolerance(row.format) * spread) << "number " << i;
+        ASSERT_LE(std::fabs(decoded[i] - values[i]),
+                  tolerance(row.format) * spread)
+            << "number " << i;
     }
   }
 }
 
-/// What the encoder writes is a fixed point: encoding decoded numbers again loses nothing more than scale rounding.
+/// What the encoder writes is a fixed point: encoding decoded numbers again
+/// loses nothing more than scale rounding.
 TEST(EncodeTest, PlainValuesSurvive) {
-  for (Format format : {Format::Q4_0, Format::Q4_1, Format::Q5_0, Format::Q5_1, Format::Q8_0}) {
+  for (Format format :
+       {Format::Q4_0, Format::Q4_1, Format::Q5_0, Format::Q5_1, Format::Q8_0}) {
     const FormatInfo &row = info(format);
     std::vector<float> values(64);
-    // -8 is the extreme; every code of every format is a whole number of steps of 1.
+    // -8 is the extreme; every code of every format is a whole number of steps
+    // of 1.
     for (size_t i = 0; i < values.size(); ++i)
       values[i] = float(int(i % 16) - 8);
     const auto decoded = roundTrip(row, values);
     for (size_t i = 0; i < values.size(); ++i)
-      EXPECT_NEAR(decoded[i], values[i], row.format == Format::Q4_0 || row.format == Format::Q4_1 ? 0 : 0.26)
+      EXPECT_NEAR(
+          decoded[i], values[i],
+          row.format == Format::Q4_0 || row.format == Format::Q4_1 ? 0 : 0.26)
           << row.name << " number " << i;
   }
 }
@@ -90,7 +102,8 @@ TEST(EncodeTest, ZerosGiveZeros) {
         ASSERT_EQ(value, 0.0f) << row.name;
 }
 
-/// Not-a-number and infinity have no code; the encoder must still be defined for them.
+/// Not-a-number and infinity have no code; the encoder must still be defined
+/// for them.
 TEST(EncodeTest, NonFiniteNumbersDoNotTrap) {
   for (const FormatInfo &row : formats()) {
     if (!row.encode)

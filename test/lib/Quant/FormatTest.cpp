@@ -16,7 +16,8 @@ std::vector<std::byte> fromBase64(const std::string &text) {
   uint32_t window = 0;
   int bits = 0;
   for (char c : text) {
-    const char *digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char *digits =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     const char *at = c ? std::strchr(digits, c) : nullptr;
     if (!at)
       break;
@@ -27,7 +28,8 @@ std::vector<std::byte> fromBase64(const std::string &text) {
   return bytes;
 }
 
-/// Every type of the reference decodes to the same bits, and no type of the table is missing there.
+/// Every type of the reference decodes to the same bits, and no type of the
+/// table is missing there.
 TEST(FormatTest, DecodesTheReferenceBlocksToTheLastBit) {
   std::ifstream file(SPRIG_SHARED_DIR "/reference/blocks.json");
   if (!file)
@@ -50,7 +52,8 @@ TEST(FormatTest, DecodesTheReferenceBlocksToTheLastBit) {
     std::vector<float> decoded(values.size());
     decode(*format, raw.data(), decoded.data(), decoded.size());
     for (size_t i = 0; i < values.size(); ++i)
-      ASSERT_EQ(std::bit_cast<uint32_t>(decoded[i]), std::bit_cast<uint32_t>(float(values[i])))
+      ASSERT_EQ(std::bit_cast<uint32_t>(decoded[i]),
+                std::bit_cast<uint32_t>(float(values[i])))
           << "number " << i << ": " << decoded[i] << " and not " << values[i];
   }
 }
@@ -69,8 +72,10 @@ TEST(FormatTest, RowsAreFoundByNumberAndName) {
 }
 
 TEST(FormatTest, UnknownNumbersHaveNoFormat) {
-  // 4 and 5 were dropped from the file format; 9 and 15 never occur in files; 31-33 and 36-38 are packed variants.
-  for (uint32_t type : {4u, 5u, 9u, 15u, 31u, 32u, 33u, 36u, 37u, 38u, 41u, 255u, 256u, 263u, 511u, 512u, ~0u})
+  // 4 and 5 were dropped from the file format; 9 and 15 never occur in files;
+  // 31-33 and 36-38 are packed variants.
+  for (uint32_t type : {4u, 5u, 9u, 15u, 31u, 32u, 33u, 36u, 37u, 38u, 41u,
+                        255u, 256u, 263u, 511u, 512u, ~0u})
     EXPECT_EQ(formatOfGGUF(type), std::nullopt) << type;
 }
 

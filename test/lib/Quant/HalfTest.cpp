@@ -15,27 +15,32 @@ float halfByDefinition(uint16_t half) {
   if (exponent == 31)
     value = mantissa ? NAN : INFINITY;
   else
-    value = exponent ? std::ldexp(1024.0f + float(mantissa), exponent - 25) : std::ldexp(float(mantissa), -24);
+    value = exponent ? std::ldexp(1024.0f + float(mantissa), exponent - 25)
+                     : std::ldexp(float(mantissa), -24);
   return half & 0x8000 ? -value : value;
 }
 
 TEST(HalfTest, EveryHalfDecodesAndEncodesBack) {
   for (uint32_t half = 0; half < 65536; ++half) {
-    const float value = halfToFloat(uint16_t(half)), expected = halfByDefinition(uint16_t(half));
+    const float value = halfToFloat(uint16_t(half)),
+                expected = halfByDefinition(uint16_t(half));
     if (std::isnan(expected)) {
       EXPECT_TRUE(std::isnan(value)) << half;
       EXPECT_TRUE(std::isnan(halfToFloat(floatToHalf(value)))) << half;
       continue;
     }
-    ASSERT_EQ(std::bit_cast<uint32_t>(value), std::bit_cast<uint32_t>(expected)) << half;
+    ASSERT_EQ(std::bit_cast<uint32_t>(value), std::bit_cast<uint32_t>(expected))
+        << half;
     ASSERT_EQ(floatToHalf(value), half);
   }
 }
 
-/// Between two neighbouring halves the nearer one wins, and the even one at the middle.
+/// Between two neighbouring halves the nearer one wins, and the even one at the
+/// middle.
 TEST(HalfTest, RoundsToNearestEven) {
   for (uint32_t half = 0; half < 0x7bff; ++half) {
-    const float low = halfToFloat(uint16_t(half)), high = halfToFloat(uint16_t(half + 1));
+    const float low = halfToFloat(uint16_t(half)),
+                high = halfToFloat(uint16_t(half + 1));
     const float middle = low + (high - low) / 2;
     ASSERT_EQ(floatToHalf(middle), half + (half & 1)) << half;
     ASSERT_EQ(floatToHalf(std::nextafter(middle, 0.0f)), half);
@@ -55,7 +60,8 @@ TEST(HalfTest, BfloatRoundsToNearestEven) {
   EXPECT_EQ(floatToBfloat(std::bit_cast<float>(0x3f818000u)), 0x3f82);
   EXPECT_EQ(floatToBfloat(std::bit_cast<float>(0x3f808001u)), 0x3f81);
   EXPECT_EQ(floatToBfloat(std::bit_cast<float>(0x7f7fffffu)), 0x7f80);
-  EXPECT_TRUE(std::isnan(bfloatToFloat(floatToBfloat(std::bit_cast<float>(0x7f800001u)))));
+  EXPECT_TRUE(std::isnan(
+      bfloatToFloat(floatToBfloat(std::bit_cast<float>(0x7f800001u)))));
 }
 
 TEST(HalfTest, EightBitFloats) {
