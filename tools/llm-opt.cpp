@@ -1,5 +1,5 @@
 // llm-opt: mlir-opt with the dialects and passes of this project.
-#include "codegen/Lowering/Passes.h"
+#include "dialects/LLM/LLM.h"
 #include "dialects/Plan/Passes.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -12,9 +12,8 @@ int main(int argc, char **argv) {
   mlir::registerAllExtensions(registry);
   mlir::registerAllPasses();
 
-  registry.insert<mlir::plan::PlanDialect>();
+  registry.insert<mlir::llm::LLMDialect, mlir::plan::PlanDialect>();
   mlir::plan::registerPlanPasses();
-  mlir::llm::registerLoweringPasses();
 
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Sprig optimiser driver\n", registry));
 }

@@ -1,0 +1,184 @@
+// Elementwise ops, choices of rows, and experts.
+#ifndef LLM_ELEMENTWISE_OPS_TD
+#define LLM_ELEMENTWISE_OPS_TD
+
+include "dialects/LLM/LLMAttrs.td"
+include "dialects/LLM/LLMTypes.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def LLM_ActivationOp : LLM_Op<"activation", [Pure]> {
+  let summary = "Elementwise nonlinearity";
+  let description = [{
+    `relu2` is the square of `relu`; `gelu` is exact, `gelu_tanh` its usual
+    approximation, `gelu_quick` is `x * sigmoid(1.702 x)`.
+
+    - (C1) the shapes of input and result are equal.
+
+    ```mlir
+    %y = llm.activation gelu_tanh %x : tensor<?x256xf32>
+    ```
+  }];
+  let arguments = (ins LLM_ActivationKindAttr:$kind, LLM_FloatTensor:$input);
+  let results = (outs LLM_NumberTensor:$result);
+  let assemblyFormat = [{
+    $kind $input attr-dict `:` type($input) `` custom<ResultType>(ref(type($input)), type($result))
+  }];
+  let hasVerifier = 1;
+}
+
+def LLM_GatedActivationOp : LLM_Op<"gated_activation", [Pure, AllTypesMatch<["gate", "up"]>]> {
+  let summary = "`kind(gate) * up`";
+  let description = [{
+    - (C1) the shapes of input and result are equal.
+
+    ```mlir
+    %y = llm.gated_activation silu %gate, %up : tensor<?x1536xf32>
+    ```
+  }];
+  let arguments = (ins LLM_ActivationKindAttr:$kind, LLM_FloatTensor:$gate, LLM_FloatTensor:$up);
+  let results = (outs LLM_NumberTensor:$result);
+  let assemblyFormat = [{
+    $kind $gate `,` $up attr-dict `:` type($gate) `` custom<ResultType>(ref(type($gate)), type($result))
+  }];
+  let hasVerifier = 1;
+}
+
+def LLM_AddOp : LLM_Op<"add", [Pure, Commutative, SameOperandsAndResultType]> {
+  let summary = "Elementwise sum";
+  let description = [{
+    ```mlir
+    %y = llm.add %a, %b : tensor<?x576xf32>
+    ```
+  }];
+  let arguments = (ins LLM_FloatTensor:$lhs, LLM_FloatTensor:$rhs);
+  let results = (outs LLM_FloatTensor:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($result)";
+  let hasFolder = 1;
+}
+
+def LLM_MultiplyOp : LLM_Op<"multiply", [Pure, AllTypesMatch<["lhs", "result"]>]> {
+  let summary = "Elementwise product, also with one factor a row";
+  let description = [{
+    - (C1) `rhs` has the shape of `lhs`, or 1 in place of its last dimension.
+
+    ```mlir
+    %y = llm.multiply %x, %gate : tensor<?x64xf32>, tensor<?x1xf32>
+    ```
+  }];
+  let arguments = (ins LLM_FloatTensor:$lhs, LLM_FloatTensor:$rhs);
+  let results = (outs LLM_FloatTensor:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs)";
+  let hasVerifier = 1;
+}
+
+def LLM_ScaleOp : LLM_Op<"scale", [Pure, SameOperandsAndResultType]> {
+  let summary = "Product with a constant";
+  let description = [{
+    ```mlir
+    %y = llm.scale %x by 0.5 : tensor<?x576xf32>
+    ```
+  }];
+  let arguments = (ins LLM_FloatTensor:$input, F32Attr:$factor);
+  let results = (outs LLM_FloatTensor:$result);
+  let assemblyFormat = "$input `by` custom<Float>($factor) attr-dict `:` type($result)";
+  let hasFolder = 1;
+  let hasCanonicalizeMethod = 1;
+}
+
+def LLM_SoftcapOp : LLM_Op<"softcap", [Pure, SameOperandsAndResultType]> {
+  let summary = "`cap * tanh(x / cap)`";
+  let description = [{
+    - (C1) `cap` is positive.
+
+    ```mlir
+    %y = llm.softcap %logits at 30.0 : tensor<?x49152xf32>
+    ```
+  }];
+  let arguments = (ins LLM_FloatTensor:$input, F32Attr:$cap);
+  let results = (outs LLM_FloatTensor:$result);
+  let assemblyFormat = "$input `at` custom<Float>($cap) attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def LLM_SelectRowsOp
+    : LLM_Op<"select_rows", [Pure, InferTypeOpAdaptor]> {
+  let summary = "Rows of the step whose results are wanted";
+  let description = [{
+    Before the final norm and the head, so that a prefill computes no `TxV` logits.
+    Rows outside the input are clamped.
+
+    ```mlir
+    %y = llm.select_rows %x, %rows : tensor<?x576xf32>, tensor<?xi32>
+    ```
+  }];
+  let arguments = (ins LLM_FloatTensor:$input, LLM_I32Vector:$rows);
+  let results = (outs LLM_FloatTensor:$result);
+  let assemblyFormat = "$input `,` $rows attr-dict `:` type($input) `,` type($rows)";
+}
+
+def LLM_RouteOp
+    : LLM_Op<"route", [Pure, InferTypeOpAdaptor]> {
+  let summary = "The best k experts of each token, and their weights";
+  let description = [{
+    Scores are the softmax over all experts, or the sigmoid of each. The `top`
+    experts have the largest score plus `bias`, ties to the lower id. Of `groups` equal
+    groups only the `top_groups` best (by their two largest) take part. Weights are the
+    scores, with `normalise` divided by their sum, times `scale`.
+
+    - (C1) logits are `TxX`.
+    - (C2) `0 < top <= X`.
+    - (C3) the bias has `X` elements.
+    - (C4) `groups` divides `X`, and `0 < top_groups <= groups`; both or neither.
+
+    ```mlir
+    %ids, %weights = llm.route %logits top 2 score(sigmoid) normalise : tensor<?x8xf32>
+    ```
+  }];
+  let arguments = (ins LLM_FloatTensor:$logits, Optional<LLM_FloatVector>:$bias, I64Attr:$top,
+                       DefaultValuedAttr<LLM_ScoreKindAttr, "::mlir::llm::ScoreKind::Softmax">:$score,
+                       UnitAttr:$normalise, OptionalAttr<F32Attr>:$scale,
+                       OptionalAttr<I64Attr>:$groups, OptionalAttr<I64Attr>:$top_groups);
+  let results = (outs RankedTensorOf<[I32]>:$ids, RankedTensorOf<[F32]>:$weights);
+  let assemblyFormat = [{
+    $logits `top` $top (`score` `(` $score^ `)`)? (`normalise` $normalise^)?
+    (`scale` `(` custom<Float>($scale)^ `)`)? (`bias` `(` $bias^ `:` type($bias) `)`)?
+    (`groups` `(` $groups^ `)`)? (`top_groups` `(` $top_groups^ `)`)? attr-dict `:` type($logits)
+  }];
+  let hasVerifier = 1;
+}
+
+def LLM_ExpertLinearOp : LLM_Op<"expert_linear", [Pure, AttrSizedOperandSegments]> {
+  let summary = "Product with the weights of the chosen experts";
+  let description = [{
+    With `k` experts a token, `y[t,j] = weight[ids[t,j]] * x[t]` (`x` `TxK`) or
+    `* x[t,j]` (`x` `TxkxK`). With `combine` the results of a token are summed, each
+    times its weight: `y[t] = sum_j combine[t,j] * …`, and a residual is added.
+
+    - (C1) the weight is `XxNxK`, all dimensions static.
+    - (C2) `ids` is `Txk`.
+    - (C3) `x` is `TxK` or `TxkxK`.
+    - (C4) the result is `TxkxN`, with `combine` `TxN`.
+    - (C5) `combine` has the shape of `ids`.
+    - (C6) the bias is `XxN`.
+    - (C7) a residual has the shape of the result, and needs `combine`.
+
+    ```mlir
+    %u = llm.expert_linear %x, %ids, %w : tensor<?x64xf32>, tensor<?x2xi32>, tensor<8x128x64xf16> -> tensor<?x2x128xf32>
+    %y = llm.expert_linear %a, %ids, %v combine(%p : tensor<?x2xf32>)
+        : tensor<?x2x128xf32>, tensor<?x2xi32>, tensor<8x64x128xf16> -> tensor<?x64xf32>
+    ```
+  }];
+  let arguments = (ins LLM_NumberTensor:$input, RankedTensorOf<[I32]>:$ids, LLM_NumberTensor:$weight,
+                       Optional<RankedTensorOf<[F32]>>:$combine, Optional<LLM_FloatTensor>:$bias,
+                       Optional<LLM_FloatTensor>:$residual);
+  let results = (outs LLM_FloatTensor:$result);
+  let assemblyFormat = [{
+    $input `,` $ids `,` $weight (`combine` `(` $combine^ `:` type($combine) `)`)?
+    (`bias` `(` $bias^ `:` type($bias) `)`)? (`residual` `(` $residual^ `:` type($residual) `)`)?
+    attr-dict `:` type($input) `,` type($ids) `,` type($weight) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // LLM_ELEMENTWISE_OPS_TD

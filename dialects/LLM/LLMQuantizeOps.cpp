@@ -1,0 +1,97 @@
+// Verifiers of the ops that make, read and rearrange quantised tensors.
+#include "dialects/LLM/Verify.h"
+
+using namespace mlir;
+using namespace mlir::llm;
+
+LogicalResult AssembleOp::verify() {
+  auto type = getResult().getType();
+  QuantizedType element = getQuantizedElement(type);
+  auto layout = dyn_cast_if_present<LayoutAttr>(type.getEncoding());
+  bool split = layout && (layout.getKind() == LayoutKind::GPTQ ||
+                          layout.getKind() == LayoutKind::AWQ ||
+                          layout.getKind() == LayoutKind::Packed);
+  if (!split) // C1
+    return emitOpError(
+               "expects a result in layout gptq, awq or packed, but got ")
+           << type;
+  size_t levels = element.getLevels().size();
+  if (getScales().size() != levels) // C2
+    return emitOpError("expects ")
+           << levels << " tensors of scales, but got " << getScales().size();
+  size_t offsets =
+      llvm::count_if(element.getLevels(), [](const QuantLevel &level) {
+        return level.offsetKind != OffsetKind::None;
+      });
+  if (getZeros().size() != offsets) // C3
+    return emitOpError("expects ")
+           << offsets << " tensors of minima or zero points, but got "
+           << getZeros().size();
+  bool learned =
+      element.hasCodebook() && !isKnownCodebook(element.getCodebook());
+  if (learned != static_cast<bool>(getCodebook())) // C4
+    return emitOpError("expects ")
+           << (learned ? "a" : "no") << " codebook for " << element
+           << ", but got " << (learned ? "none" : "one");
+  if (learned) {
+    int64_t entries = getCodebook().getType().getShape().back();
+    if (differ(entries, int64_t(1) << element.getCode().bits)) // C4
+      return emitOpError("expects ") << (1 << element.getCode().bits)
+                                     << " entries, but got " << entries;
+  }
+  auto codes = getCodes().getType();
+  if (!codes.hasStaticShape() || !type.hasStaticShape() ||
+      !codes.getElementType().isIntOrFloat() || element.isSparse() ||
+      element.hasGrid())
+    return success();
+  int64_t bits =
+      element.getCode().kind == CodeKind::Trit ? 2 : element.getCode().bits;
+  int64_t needed = type.getNumElements() * bits;
+  int64_t held = codes.getNumElements() * codes.getElementTypeBitWidth();
+  // Rows may end in a word of which a part is unused.
+  int64_t slack =
+      codes.getElementTypeBitWidth() *
+      (codes.getNumElements() / std::max<int64_t>(1, codes.getShape().back()));
+  slack = std::max<int64_t>(slack, codes.getElementTypeBitWidth() *
+                                       codes.getShape().back());
+  if (held < needed || held > needed + slack) // C5
+    return emitOpError("expects ")
+           << needed << " bits of codes, but got " << held;
+  return success();
+}
+
+LogicalResult QuantizeOp::verify() {
+  auto from = getInput().getType(), to = getResult().getType();
+  if (differ(from.getShape(), to.getShape())) // C1
+    return emitOpError("expects the shape of the input ")
+           << shapeText(from.getShape()) << ", but got "
+           << shapeText(to.getShape());
+  QuantizedType element = getQuantizedElement(to);
+  if (element.hasGrid() ||
+      (element.hasCodebook() && !isKnownCodebook(element.getCodebook()))) // C2
+    return emitOpError(
+               "expects a code without a grid or learned codebook, but got ")
+           << element;
+  if (getClip() && (number(*getClip()) <= 0 || number(*getClip()) > 1)) // C3
+    return emitOpError("expects a clip above 0 and at most 1, but got ")
+           << number(*getClip());
+  return success();
+}
+
+LogicalResult DequantizeOp::verify() {
+  auto from = getInput().getType(), to = getResult().getType();
+  if (differ(from.getShape(), to.getShape())) // C1
+    return emitOpError("expects the shape of the input ")
+           << shapeText(from.getShape()) << ", but got "
+           << shapeText(to.getShape());
+  return success();
+}
+
+LogicalResult RelayoutOp::verify() {
+  auto from = getInput().getType(), to = getResult().getType();
+  if (differ(from.getShape(), to.getShape()) ||
+      from.getElementType() != to.getElementType()) // C1
+    return emitOpError("expects the shape and element type of the input ")
+           << from << ", but got " << to;
+  return success();
+}

@@ -1,0 +1,189 @@
+// Caches and attention: shapes, verifiers, text of `llm.kv_cache`.
+#include "dialects/LLM/Verify.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace mlir::llm;
+
+/// `@kv : 30 x type`, the count left out where it is 1.
+ParseResult KVCacheOp::parse(OpAsmParser &parser, OperationState &result) {
+  StringAttr name;
+  int64_t count = 1;
+  Type type;
+  if (parser.parseSymbolName(name, getSymNameAttrName(result.name),
+                             result.attributes) ||
+      parser.parseOptionalAttrDict(result.attributes) || parser.parseColon())
+    return failure();
+  OptionalParseResult number = parser.parseOptionalInteger(count);
+  if (number.has_value() && (failed(*number) || parser.parseKeyword("x")))
+    return failure();
+  if (parser.parseType(type))
+    return failure();
+  result.addAttribute(getCountAttrName(result.name),
+                      parser.getBuilder().getI64IntegerAttr(count));
+  result.addAttribute(getTypeAttrName(result.name), TypeAttr::get(type));
+  return success();
+}
+
+void KVCacheOp::print(OpAsmPrinter &printer) {
+  printer << ' ';
+  printer.printSymbolName(getSymName());
+  printer.printOptionalAttrDict(
+      (*this)->getAttrs(),
+      {getSymNameAttrName(), getCountAttrName(), getTypeAttrName()});
+  printer << " : ";
+  if (getCount() != 1)
+    printer << getCount() << " x ";
+  printer << getType();
+}
+
+LogicalResult KVCacheOp::verify() {
+  if (static_cast<int64_t>(getCount()) < 1) // C1
+    return emitOpError("expects a positive count, but got ")
+           << static_cast<int64_t>(getCount());
+  return success();
+}
+
+LogicalResult KVOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto cache =
+      symbols.lookupNearestSymbolFrom<KVCacheOp>(*this, getCacheAttr());
+  if (!cache) // C1
+    return emitOpError("expects an llm.kv_cache, but got @") << getCache();
+  if (getIndex() >= cache.getCount()) // C2
+    return emitOpError("expects an index below ")
+           << cache.getCount() << ", but got "
+           << static_cast<int64_t>(getIndex());
+  if (getHandle().getType() != cache.getCacheType()) // C3
+    return emitOpError("expects a handle of type ")
+           << cache.getCacheType() << ", but got " << getHandle().getType();
+  return success();
+}
+
+LogicalResult KVAppendOp::verify() {
+  KVType cache = getCache().getType();
+  auto fits = [&](RankedTensorType type, int64_t width) {
+    return type.getRank() == 3 &&
+           !differ(type.getShape().drop_front(), {cache.getHeads(), width});
+  };
+  auto key = getKey().getType();
+  if (!fits(key, cache.getKeyWidth())) // C1
+    return emitOpError("expects keys Tx")
+           << cache.getHeads() << 'x' << cache.getKeyWidth() << ", but got "
+           << shapeText(key.getShape());
+  if (static_cast<bool>(getValue()) == cache.isValuePrefix()) // C2
+    return emitOpError("expects ")
+           << (cache.isValuePrefix() ? "no values" : "values") << " for "
+           << cache << ", but got "
+           << (cache.isValuePrefix() ? "some" : "none");
+  if (!getValue())
+    return success();
+  auto value = getValue().getType();
+  if (!fits(value, cache.getValueWidth()) ||
+      differ(value.getDimSize(0), key.getDimSize(0))) // C2
+    return emitOpError("expects values ")
+           << shapeText(
+                  {key.getDimSize(0), cache.getHeads(), cache.getValueWidth()})
+           << ", but got " << shapeText(value.getShape());
+  return success();
+}
+
+//===- attention --------------------------------------------------------===//
+
+/// The result has the shape of the queries, with the width of the values.
+static LogicalResult inferAttention(Value query, Value cache,
+                                    SmallVectorImpl<Type> &types) {
+  auto type = dyn_cast<RankedTensorType>(query.getType());
+  auto kv = dyn_cast<KVType>(cache.getType());
+  if (!type || !kv || type.getRank() < 1)
+    return failure();
+  SmallVector<int64_t> shape(type.getShape());
+  shape.back() = kv.getValueWidth();
+  types.push_back(withShape(type, shape));
+  return success();
+}
+
+LogicalResult AttentionOp::inferReturnTypes(MLIRContext *,
+                                            std::optional<Location>,
+                                            Adaptor adaptor,
+                                            SmallVectorImpl<Type> &types) {
+  return inferAttention(adaptor.getQuery(), adaptor.getCache(), types);
+}
+
+LogicalResult TreeAttentionOp::inferReturnTypes(MLIRContext *,
+                                                std::optional<Location>,
+                                                Adaptor adaptor,
+                                                SmallVectorImpl<Type> &types) {
+  return inferAttention(adaptor.getQuery(), adaptor.getCache(), types);
+}
+
+/// C1 to C5, which both attentions share.
+template <typename Op> static LogicalResult verifyAttention(Op op) {
+  auto query = op.getQuery().getType();
+  KVType cache = op.getCache().getType();
+  if (query.getRank() != 3 ||
+      differ(query.getDimSize(2), cache.getKeyWidth()) ||
+      query.getDimSize(1) % cache.getHeads()) // C1
+    return op.emitOpError("expects queries TxHx")
+           << cache.getKeyWidth() << " with H a multiple of "
+           << cache.getHeads() << ", but got " << shapeText(query.getShape());
+  if (op.getSoftcap() && !(number(*op.getSoftcap()) > 0)) // C2
+    return op.emitOpError("expects a positive softcap, but got ")
+           << number(*op.getSoftcap());
+  std::optional<int64_t> window = op.getWindow(), sinks = op.getSinks();
+  if (window && *window < 1) // C3
+    return op.emitOpError("expects a positive window, but got ") << *window;
+  if (sinks && (*sinks < 0 || !window)) // C3
+    return op.emitOpError(
+               "expects sinks that are not negative, beside a window, but got ")
+           << *sinks << " sinks and " << (window ? "a" : "no") << " window";
+  if (op.getBias() &&
+      differ(op.getBias().getType().getDimSize(0), query.getDimSize(1))) // C4
+    return op.emitOpError("expects a bias of ")
+           << query.getDimSize(1) << " elements, but got "
+           << op.getBias().getType().getDimSize(0);
+  if (cache.getWindow() &&
+      window.value_or(INT64_MAX) > cache.getWindow()) { // C5
+    InFlightDiagnostic error =
+        op.emitOpError("expects a window of at most the cache's ")
+        << cache.getWindow();
+    return window ? error << ", but got " << *window
+                  : error << ", but got none";
+  }
+  return success();
+}
+
+LogicalResult AttentionOp::verify() {
+  if (failed(verifyAttention(*this)))
+    return failure();
+  if (getMask() == MaskKind::Chunked && (!getWindow() || getSinks())) // C3
+    return emitOpError(
+               "expects a window and no sinks for a chunked mask, but got ")
+           << (getWindow() ? "sinks" : "no window");
+  return success();
+}
+
+LogicalResult TreeAttentionOp::verify() {
+  if (failed(verifyAttention(*this)))
+    return failure();
+  if (getQuery().getType().getDimSize(0) > 64) // C6
+    return emitOpError("expects at most 64 tokens, but got ")
+           << getQuery().getType().getDimSize(0);
+  return success();
+}
+
+LogicalResult KVCompactOp::verify() {
+  int64_t accepted = getAccepted().getType().getDimSize(0);
+  if (accepted > 64) // C1
+    return emitOpError("expects at most 64 accepted tokens, but got ")
+           << accepted;
+  return success();
+}
+
+LogicalResult KVEvictOp::verify() {
+  int64_t keep = getKeep().getType().getDimSize(0),
+          capacity = getCache().getType().getCapacity();
+  if (keep > capacity) // C1
+    return emitOpError("expects to keep at most ")
+           << capacity << " slots, but got " << keep;
+  return success();
+}

@@ -1,0 +1,197 @@
+// Key-value caches, and attention over them.
+#ifndef LLM_STATE_OPS_TD
+#define LLM_STATE_OPS_TD
+
+include "dialects/LLM/LLMAttrs.td"
+include "dialects/LLM/LLMTypes.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def LLM_KVResource : Resource<"::mlir::llm::KVResource">;
+def LLM_KVRead : MemRead<LLM_KVResource>;
+def LLM_KVWrite : MemWrite<LLM_KVResource>;
+
+def LLM_KVCacheOp : LLM_Op<"kv_cache", [Symbol]> {
+  let summary = "The key-value caches of equal layers";
+  let description = [{
+    - (C1) `count` is positive.
+
+    ```mlir
+    llm.kv_cache @kv : 30 x !llm.kv<3x64, f16, f16, 2048>
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$count, TypeAttrOf<LLM_KVType>:$type);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::llm::KVType getCacheType() { return ::llvm::cast<KVType>(getType()); }
+  }];
+}
+
+def LLM_KVOp : LLM_Op<"kv", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Handle to one cache";
+  let description = [{
+    Pure: effects belong to the users of the handle.
+
+    - (C1) `cache` names an `llm.kv_cache`.
+    - (C2) `index` is below its count.
+    - (C3) the handle has its type.
+
+    ```mlir
+    %kv = llm.kv @kv[7] : !llm.kv<3x64, f16, f16, 2048>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$cache, DefaultValuedAttr<I64Attr, "0">:$index);
+  let results = (outs LLM_KVType:$handle);
+  let assemblyFormat = "$cache `[` $index `]` attr-dict `:` type($handle)";
+}
+
+def LLM_KVAppendOp
+    : LLM_Op<"kv_append", [AttrSizedOperandSegments, OneARow<"key", "positions", "i32">,
+                           OptionalOneARow<"key", "slots", "i32">]> {
+  let summary = "Put the keys and values of the step's tokens into a cache";
+  let description = [{
+    Token `t` goes to slot `slots[t]`, or to `positions[t]` where no slots are
+    given; the slot remembers the position. A quantised cache quantises here.
+
+    - (C1) keys are `TxGxE` as the cache has them.
+    - (C2) values are `TxGxEV`; there are none where values are a prefix of the keys.
+
+    ```mlir
+    llm.kv_append %kv, %k, %v at %positions : !llm.kv<3x64, f16, f16, 2048>, tensor<?x3x64xf32>, tensor<?x3x64xf32>
+    llm.kv_append %kv, %k, %v at %positions slots(%s) : !llm.kv<3x64, f16, f16, 2048>, tensor<8x3x64xf32>, tensor<8x3x64xf32>
+    ```
+  }];
+  let arguments = (ins Arg<LLM_KVType, "", [LLM_KVWrite]>:$cache, LLM_FloatTensor:$key,
+                       Optional<LLM_FloatTensor>:$value, LLM_I32Vector:$positions,
+                       Optional<LLM_I32Vector>:$slots);
+  let assemblyFormat = [{
+    $cache `,` $key (`,` $value^)? `at` $positions (`slots` `(` $slots^ `)`)? attr-dict
+    `:` type($cache) `,` type($key) (`,` type($value)^)?
+  }];
+  let hasVerifier = 1;
+}
+
+class LLM_AttentionBase<string mnemonic, list<Trait> traits = []>
+    : LLM_Op<mnemonic, !listconcat([InferTypeOpAdaptor,
+                                    OneARow<"query", "positions", "i32">], traits)> {
+  dag attentionAttributes = (ins F32Attr:$scale, OptionalAttr<F32Attr>:$softcap,
+                                 OptionalAttr<I64Attr>:$window, OptionalAttr<I64Attr>:$sinks);
+  let results = (outs LLM_FloatTensor:$result);
+  let hasVerifier = 1;
+}
+
+def LLM_AttentionOp : LLM_AttentionBase<"attention"> {
+  let summary = "Attention of the step's queries over a cache";
+  let description = [{
+    For each query head `h`, over the keys `j` of head `h / (H/G)` that it sees:
+
+    ```
+    y[t,h] = softmax_j(softcap(scale * q[t,h].k[j]) + bias[h]*(pos_j - pos_t)) . v[j]
+    ```
+
+    A causal query sees positions up to its own; with `window(W)` only the last `W`
+    of these, its own among them, and the first `sinks`. `chunked` attention sees
+    the positions up to its own in its own chunk of `W`, `full` attention every
+    position in the cache. `blocks` takes away more. A query that sees nothing
+    gives zeros. `bias` holds ALiBi slopes.
+
+    - (C1) `q` is `TxHxE` with the cache's `E`, and `G` divides `H`.
+    - (C2) softcap is positive.
+    - (C3) window is positive, sinks are not negative and need a window; a chunked
+      mask needs a window and takes no sinks.
+    - (C4) the bias has `H` elements.
+    - (C5) a window is not longer than that of the cache.
+
+    ```mlir
+    %y = llm.attention %q, %kv at %positions scale(0.125) : tensor<?x9x64xf32>, !llm.kv<3x64, f16, f16, 2048>
+    %z = llm.attention %q, %kv at %positions scale(0.0625) softcap(50.0) window(512)
+        : tensor<?x4x256xf32>, !llm.kv<1x256, f16, f16, 2048>
+    ```
+  }];
+  let arguments = !con((ins LLM_FloatTensor:$query, Arg<LLM_KVType, "", [LLM_KVRead]>:$cache,
+                            LLM_I32Vector:$positions, Optional<LLM_FloatVector>:$bias),
+                       attentionAttributes,
+                       (ins DefaultValuedAttr<LLM_MaskKindAttr, "::mlir::llm::MaskKind::Causal">:$mask,
+                            OptionalAttr<LLM_BlockMaskAttr>:$blocks));
+  let assemblyFormat = [{
+    $query `,` $cache `at` $positions (`bias` `(` $bias^ `:` type($bias) `)`)?
+    `scale` `(` custom<Float>($scale) `)` (`softcap` `(` custom<Float>($softcap)^ `)`)?
+    (`window` `(` $window^ `)`)? (`sinks` `(` $sinks^ `)`)? (`mask` `(` $mask^ `)`)?
+    (`blocks` $blocks^)? attr-dict `:` type($query) `,` type($cache)
+  }];
+}
+
+def LLM_TreeAttentionOp
+    : LLM_AttentionBase<"tree_attention", [TypesMatchWith<
+          "'mask' is two words a row", "query", "mask", "::mlir::llm::maskType($_self)">]> {
+  let summary = "Attention of a tree of draft tokens over a cache";
+  let description = [{
+    As `llm.attention`, but what a query sees is: every slot below `base` (within
+    the window, by position), and slot `base + j` where bit `j` of its mask row is set.
+
+    - (C1) `q` is `TxHxE` with the cache's `E`, and `G` divides `H`.
+    - (C2) softcap is positive.
+    - (C3) window is positive, sinks are not negative and need a window.
+    - (C4) the bias has `H` elements.
+    - (C5) a window is not longer than that of the cache.
+    - (C6) `T <= 64`.
+
+    ```mlir
+    %y = llm.tree_attention %q, %kv base %base mask %mask at %positions scale(0.125)
+        : tensor<8x9x64xf32>, !llm.kv<3x64, f16, f16, 2048>
+    ```
+  }];
+  let arguments = !con((ins LLM_FloatTensor:$query, Arg<LLM_KVType, "", [LLM_KVRead]>:$cache,
+                            LLM_I32Scalar:$base, RankedTensorOf<[I32]>:$mask,
+                            LLM_I32Vector:$positions, Optional<LLM_FloatVector>:$bias),
+                       attentionAttributes);
+  let assemblyFormat = [{
+    $query `,` $cache `base` $base `mask` $mask `at` $positions
+    (`bias` `(` $bias^ `:` type($bias) `)`)?
+    `scale` `(` custom<Float>($scale) `)` (`softcap` `(` custom<Float>($softcap)^ `)`)?
+    (`window` `(` $window^ `)`)? (`sinks` `(` $sinks^ `)`)? attr-dict
+    `:` type($query) `,` type($cache)
+  }];
+}
+
+def LLM_KVCompactOp : LLM_Op<"kv_compact", []> {
+  let summary = "Move the accepted tokens of a tree behind the prefix";
+  let description = [{
+    Slot `base + accepted[i]` moves to `base + 1 + i` for `i < count`, scales and
+    positions with it; `accepted` ascends. Node 0, at `base`, is where it belongs.
+
+    - (C1) `accepted` has at most 64 elements.
+
+    ```mlir
+    llm.kv_compact %kv base %base accepted %accepted count %count : !llm.kv<3x64, f16, f16, 2048>, tensor<8xi32>
+    ```
+  }];
+  let arguments = (ins Arg<LLM_KVType, "", [LLM_KVRead, LLM_KVWrite]>:$cache, LLM_I32Scalar:$base,
+                       LLM_I32Vector:$accepted, LLM_I32Scalar:$count);
+  let assemblyFormat = [{
+    $cache `base` $base `accepted` $accepted `count` $count attr-dict
+    `:` type($cache) `,` type($accepted)
+  }];
+  let hasVerifier = 1;
+}
+
+def LLM_KVEvictOp : LLM_Op<"kv_evict", []> {
+  let summary = "Keep only some slots of a cache";
+  let description = [{
+    Slot `keep[i]` moves to slot `i`; `keep` ascends. Positions stay with their
+    keys.
+
+    - (C1) there are not more slots to keep than the cache has.
+
+    ```mlir
+    llm.kv_evict %kv keep %keep : !llm.kv<3x64, f16, f16, 2048>, tensor<?xi32>
+    ```
+  }];
+  let arguments = (ins Arg<LLM_KVType, "", [LLM_KVRead, LLM_KVWrite]>:$cache, LLM_I32Vector:$keep);
+  let assemblyFormat = "$cache `keep` $keep attr-dict `:` type($cache) `,` type($keep)";
+  let hasVerifier = 1;
+}
+
+#endif // LLM_STATE_OPS_TD
