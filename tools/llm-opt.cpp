@@ -1,4 +1,5 @@
 // llm-opt: mlir-opt with the dialects and passes of this project.
+#include "codegen/Lowering/Passes.h"
 #include "dialects/LLM/LLM.h"
 #include "dialects/Plan/Passes.h"
 #include "mlir/InitAllDialects.h"
@@ -14,6 +15,7 @@ int main(int argc, char **argv) {
 
   registry.insert<mlir::llm::LLMDialect, mlir::plan::PlanDialect>();
   mlir::plan::registerPlanPasses();
+  mlir::llm::registerLoweringPasses();
 
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Sprig optimiser driver\n", registry));
 }

@@ -163,26 +163,17 @@ FailureOr<OwningOpRef<ModuleOp>> buildKernel(StringRef name,
   return module;
 }
 
-FailureOr<CompiledKernel> compileKernel(StringRef name, DictionaryAttr spec,
-                                        const TargetProfile &profile,
-                                        Location loc) {
+FailureOr<CompiledKernel> lowerKernel(ModuleOp module,
+                                      const KernelInterface &interface,
+                                      const TargetProfile &profile,
+                                      Location loc) {
   auto mark = std::chrono::steady_clock::now();
   CompiledKernel kernel;
-  FailureOr<KernelInterface> interface =
-      describeKernel(name, spec, profile, loc);
-  if (failed(interface))
-    return failure();
-  kernel.interface = *interface;
-  FailureOr<OwningOpRef<ModuleOp>> module =
-      buildKernel(name, spec, profile, loc);
-  if (failed(module))
-    return failure();
-  kernel.times.build = secondsSince(mark);
-
+  kernel.interface = interface;
   StringRef symbol = kernel.interface.name;
-  if (failed(convertToSpirv(**module, profile, kernel.interface)))
+  if (failed(convertToSpirv(module, profile, kernel.interface)))
     return failure();
-  FailureOr<std::vector<uint32_t>> words = serialiseSpirv(**module, symbol);
+  FailureOr<std::vector<uint32_t>> words = serialiseSpirv(module, symbol);
   if (failed(words))
     return failure();
   kernel.times.convert = secondsSince(mark);
@@ -204,6 +195,26 @@ FailureOr<CompiledKernel> compileKernel(StringRef name, DictionaryAttr spec,
   if (!message.empty())
     return refuse("is not valid SPIR-V after optimisation", message);
   kernel.times.validate += secondsSince(mark);
+  return kernel;
+}
+
+FailureOr<CompiledKernel> compileKernel(StringRef name, DictionaryAttr spec,
+                                        const TargetProfile &profile,
+                                        Location loc) {
+  auto mark = std::chrono::steady_clock::now();
+  FailureOr<KernelInterface> interface =
+      describeKernel(name, spec, profile, loc);
+  if (failed(interface))
+    return failure();
+  FailureOr<OwningOpRef<ModuleOp>> module =
+      buildKernel(name, spec, profile, loc);
+  if (failed(module))
+    return failure();
+  double build = secondsSince(mark);
+  FailureOr<CompiledKernel> kernel =
+      lowerKernel(**module, *interface, profile, loc);
+  if (succeeded(kernel))
+    kernel->times.build = build;
   return kernel;
 }
 

@@ -51,8 +51,15 @@ struct CompiledKernel {
   CompileTimes times;
 };
 
-/// Builds, lowers to SPIR-V, validates, optimises and validates again. Safe to
-/// call from several threads with one context. Errors name the kernel.
+/// Lowers a kernel that `buildKernel` made to SPIR-V, validates, optimises and
+/// validates again; `module` is used up. Safe to call from several threads with
+/// one context. Errors name the kernel.
+FailureOr<CompiledKernel> lowerKernel(ModuleOp module,
+                                      const KernelInterface &interface,
+                                      const TargetProfile &profile,
+                                      Location loc);
+
+/// Builds and lowers.
 FailureOr<CompiledKernel> compileKernel(StringRef family, DictionaryAttr spec,
                                         const TargetProfile &profile,
                                         Location loc);

@@ -58,7 +58,7 @@ def PlaceWeightsPass : Pass<"plan-place-weights", "ModuleOp"> {
     // ==>
     plan.tensor @w layout "raw" bytes 1000 at 0 {...}
     plan.target @t {
-      plan.buffer weights @weights bytes 1024 at 0
+      plan.buffer weights @weights bytes 4096 at 0
     ```
   }];
 }

@@ -49,7 +49,7 @@ struct PlaceWeights final : plan::impl::PlaceWeightsPassBase<PlaceWeights> {
     if (end == 0)
       return;
     begin = begin / kPageBytes * kPageBytes;
-    end = plan::alignTo(end, kAlignment);
+    end = plan::alignTo(end, kPageBytes);
     auto builder = OpBuilder::atBlockBegin(&target.getBody().front());
     BufferOp::create(builder, target.getLoc(), "weights", BufferKind::weights, end - begin,
                      builder.getI64IntegerAttr(begin));

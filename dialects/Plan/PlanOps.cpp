@@ -139,6 +139,15 @@ LogicalResult TargetOp::verify() {
   return success();
 }
 
+void KernelOp::build(OpBuilder &builder, OperationState &state, StringRef name, StringRef family,
+                     DictionaryAttr spec) {
+  Properties &properties = state.getOrAddProperties<Properties>();
+  properties.sym_name = builder.getStringAttr(name);
+  properties.family = builder.getStringAttr(family);
+  properties.spec = spec;
+  state.addRegion()->emplaceBlock();
+}
+
 LogicalResult KernelOp::verify() {
   Operation *module = getModule();
   size_t operations = getCode().front().getOperations().size();
@@ -284,10 +293,7 @@ LogicalResult DispatchOp::verify() {
   if (getAccess().size() != getBindings().size()) // C2
     return emitOpError("expects one access for each binding, but got ")
            << getAccess().size() << " for " << getBindings().size();
-  if (bool(getGroups()) == bool(getIndirect())) // C3
-    return emitOpError("expects groups or an indirect count, but got ") << (getGroups() ? "both" : "neither");
-  if (auto groups = getGroups();
-      groups && (groups->size() != 3 || llvm::any_of(*groups, [](int32_t n) { return n < 1; }))) // C3
+  if (getGroups().size() != 3 || llvm::any_of(getGroups(), [](int32_t n) { return n < 1; })) // C3
     return emitOpError("expects three group counts of at least 1, but got ") << getGroupsAttr();
   if (getIndirect() && getViewBytes(getIndirect()) < 12) // C4
     return emitOpError("expects an indirect count of at least 12 bytes, but got ") << getViewBytes(getIndirect());

@@ -112,6 +112,9 @@ def Plan_KernelOp : Plan_Op<"kernel", [
     $sym_name $family $spec (`entry` $entry^)? (`access` $access^)? (`workgroup` $workgroup^)?
     (`features` $features^)? (`spirv` $spirv^)? attr-dict-with-keyword `` custom<OptionalRegion>($code)
   }];
+  let builders = [
+    // A key, with nothing built yet.
+    OpBuilder<(ins "::llvm::StringRef":$name, "::llvm::StringRef":$family, "::mlir::DictionaryAttr":$spec)>];
   let extraClassDeclaration = [{
     /// The module in the region, or null.
     Operation *getModule() { return getCode().front().empty() ? nullptr : &getCode().front().front(); }
@@ -284,12 +287,13 @@ def Plan_DispatchOp : Plan_Op<"dispatch", [
   let summary = "Run a kernel over a grid of workgroups";
   let description = [{
     Bindings are in the order of the kernel's set 0; `in`, `out` and `inout` say how it touches each. The number of
-    workgroups is fixed, or read by the device from 12 bytes of a view (`indirect`). `macs` (multiply-adds) and `touched`
+    workgroups is `groups`; with `indirect` the device reads it from 12 bytes of a view, and `groups` is the most that may be
+    asked for. `macs` (multiply-adds) and `touched`
     (bytes it has to move) are for reports and time estimates.
 
     - (C1) the kernel exists in the target.
     - (C2) where the kernel knows its bindings, their number and access agree.
-    - (C3) the grid is three counts of at least 1, or indirect.
+    - (C3) the grid is three counts of at least 1.
     - (C4) an indirect count is a view of at least 12 bytes.
     - (C5) no weight is written.
 
@@ -298,16 +302,16 @@ def Plan_DispatchOp : Plan_Op<"dispatch", [
     ```mlir
     plan.dispatch @linear_t1(in %x, in %codes, in %scales, out %y) groups [18, 1, 1] "layer 3 q"
       {macs = 331776 : i64, touched = 211968 : i64}
-    plan.dispatch @attention_t1(in %q, in %kv, in %control, out %y) indirect %counts "layer 3 attention"
+    plan.dispatch @attention_t1(in %q, in %kv, in %control, out %y) groups [3, 9, 1] indirect %counts "layer 3 attention"
     ```
   }];
   let arguments = (ins
     FlatSymbolRefAttr:$kernel, Variadic<Plan_ViewType>:$bindings, Optional<Plan_ViewType>:$indirect,
-    DenseI32ArrayAttr:$access, OptionalAttr<DenseI32ArrayAttr>:$groups, OptionalAttr<DenseI32ArrayAttr>:$push,
+    DenseI32ArrayAttr:$access, DenseI32ArrayAttr:$groups, OptionalAttr<DenseI32ArrayAttr>:$push,
     DefaultValuedAttr<StrAttr, "\"\"">:$label, DefaultValuedAttr<I64Attr, "0">:$macs,
     DefaultValuedAttr<I64Attr, "0">:$touched);
   let assemblyFormat = [{
-    $kernel `` custom<Bindings>($bindings, $access) (`groups` $groups^)?
+    $kernel `` custom<Bindings>($bindings, $access) `groups` $groups
     (`indirect` $indirect^)? (`push` $push^)? ($label^)? attr-dict
   }];
   let extraClassDeclaration = [{

@@ -319,24 +319,13 @@ plan.target @t {
 
 // -----
 
-// dispatch C3
-plan.target @t {
-  plan.kernel @k "f" {}
-  plan.program @p append width 1 {
-    // expected-error @below {{expects groups or an indirect count, but got neither}}
-    plan.dispatch @k()
-  }
-}
-
-// -----
-
 // dispatch C4
 plan.target @t {
   plan.kernel @k "f" {}
   plan.program @p append width 1 {
     %0 = plan.scratch "x" bytes 8
     // expected-error @below {{expects an indirect count of at least 12 bytes, but got 8}}
-    plan.dispatch @k() indirect %0
+    plan.dispatch @k() groups [1, 1, 1] indirect %0
   }
 }
 

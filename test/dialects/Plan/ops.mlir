@@ -65,8 +65,8 @@ plan.target @first profile "lavapipe" {
     plan.dispatch @linear_t1(in %w, out %x, inout %c) groups [18, 1, 1] "layer 0 q" {macs = 4 : i64, touched = 16 : i64}
     // CHECK-NEXT: plan.barrier indirect
     plan.barrier indirect
-    // CHECK-NEXT: plan.dispatch @attention(in %[[X]], inout %[[V]], out %[[X]]) indirect %[[C]] push [3, 4]
-    plan.dispatch @attention(in %x, inout %v, out %x) indirect %c push [3, 4]
+    // CHECK-NEXT: plan.dispatch @attention(in %[[X]], inout %[[V]], out %[[X]]) groups [8, 2, 1] indirect %[[C]] push [3, 4]
+    plan.dispatch @attention(in %x, inout %v, out %x) groups [8, 2, 1] indirect %c push [3, 4]
     // CHECK-NEXT: plan.barrier{{$}}
     plan.barrier
   }

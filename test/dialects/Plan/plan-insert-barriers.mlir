@@ -69,9 +69,9 @@ plan.target @t {
     plan.dispatch @f(out %a) groups [1, 1, 1] "a"
     plan.barrier
     plan.dispatch @f(out %c) groups [1, 1, 1] "counts"
-    plan.dispatch @g(in %a, out %b) indirect %c "counted"
+    plan.dispatch @g(in %a, out %b) groups [8, 1, 1] indirect %c "counted"
     plan.barrier indirect
-    plan.dispatch @g(in %a, in %b) indirect %c "last"
+    plan.dispatch @g(in %a, in %b) groups [8, 1, 1] indirect %c "last"
     plan.barrier
   }
 }

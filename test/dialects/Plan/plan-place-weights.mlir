@@ -25,7 +25,7 @@ plan.tensor @third layout "raw" bytes 256 {
 }
 
 // CHECK: plan.target @both
-// CHECK-NEXT: plan.buffer weights @weights bytes 13056 at 0
+// CHECK-NEXT: plan.buffer weights @weights bytes 16384 at 0
 plan.target @both {
   plan.kernel @f "f" {}
   plan.program @append_1 append width 1 {
@@ -36,7 +36,7 @@ plan.target @both {
 }
 // The span of the last alone starts at its page.
 // CHECK: plan.target @one
-// CHECK-NEXT: plan.buffer weights @weights bytes 1024 at 12288
+// CHECK-NEXT: plan.buffer weights @weights bytes 4096 at 12288
 plan.target @one {
   plan.buffer weights @weights bytes 4096
   plan.kernel @f "f" {}

@@ -1,0 +1,46 @@
+#include "codegen/Lowering/FlatFunction.h"
+
+namespace mlir::llm {
+
+FlatFunction::FlatFunction(func::FuncOp function) { flatten(function.getBody().front(), ""); }
+
+void FlatFunction::flatten(Block &block, StringRef where) {
+  for (Operation &op : block) {
+    if (auto layer = dyn_cast<LayerOp>(op)) {
+      Block &body = *layer.getBodyBlock();
+      for (auto [argument, input] : llvm::zip_equal(body.getArguments(), layer.getInputs()))
+        aliases[argument] = input;
+      flatten(body, ("layer " + Twine(layer.getIndex())).str());
+      for (auto [output, value] : llvm::zip_equal(layer.getOutputs(), layer.getYield().getValues()))
+        aliases[output] = value;
+    } else if (auto exit = dyn_cast<func::ReturnOp>(op)) {
+      returned = exit.getNumOperands() ? exit.getOperand(0) : Value();
+    } else if (!isa<YieldOp>(op)) {
+      flat.push_back({&op, where.str()});
+    }
+  }
+}
+
+Value FlatFunction::resolve(Value value) const {
+  for (auto it = aliases.find(value); it != aliases.end(); it = aliases.find(value))
+    value = it->second;
+  return value;
+}
+
+llvm::DenseSet<Operation *> FlatFunction::needed(bool logits) const {
+  llvm::DenseSet<Operation *> set;
+  if (logits && returned)
+    set.insert(resolve(returned).getDefiningOp());
+  for (const FlatOp &entry : llvm::reverse(flat)) {
+    if (!isMemoryEffectFree(entry.op) && hasEffect<MemoryEffects::Write>(entry.op))
+      set.insert(entry.op);
+    if (!set.contains(entry.op))
+      continue;
+    for (Value operand : entry.op->getOperands())
+      if (Operation *producer = resolve(operand).getDefiningOp())
+        set.insert(producer);
+  }
+  return set;
+}
+
+} // namespace mlir::llm

@@ -1,0 +1,40 @@
+// A function as the straight line that lowering walks: layers opened, what a program does not need left out.
+#ifndef SPRIG_CODEGEN_LOWERING_FLATFUNCTION_H
+#define SPRIG_CODEGEN_LOWERING_FLATFUNCTION_H
+
+#include "dialects/LLM/LLM.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace mlir::llm {
+
+struct FlatOp {
+  Operation *op;
+  /// "layer 3", or empty outside layers: the start of a dispatch's label.
+  std::string where;
+};
+
+class FlatFunction {
+public:
+  explicit FlatFunction(func::FuncOp function);
+
+  ArrayRef<FlatOp> ops() const { return flat; }
+  /// What a layer's argument or result stands for.
+  Value resolve(Value value) const;
+  /// The operand of the return.
+  Value result() const { return returned; }
+
+  /// Operations with an effect, and what they are made of; with `logits`, what the result is made of too.
+  llvm::DenseSet<Operation *> needed(bool logits) const;
+
+private:
+  void flatten(Block &block, StringRef where);
+
+  SmallVector<FlatOp> flat;
+  llvm::DenseMap<Value, Value> aliases;
+  Value returned;
+};
+
+} // namespace mlir::llm
+
+#endif // SPRIG_CODEGEN_LOWERING_FLATFUNCTION_H

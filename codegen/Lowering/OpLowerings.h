@@ -1,0 +1,40 @@
+// The table of operations that have kernels. Each group of operations has a file of its own that adds its rows.
+#ifndef SPRIG_CODEGEN_LOWERING_OPLOWERINGS_H
+#define SPRIG_CODEGEN_LOWERING_OPLOWERINGS_H
+
+#include "codegen/Lowering/ProgramLowering.h"
+
+namespace mlir::llm {
+
+/// Adds the dispatches of one operation, and gives its results their views.
+using OpLowering = LogicalResult (*)(ProgramLowering &, Operation *);
+
+/// The lowering of `op`, or null.
+OpLowering findOpLowering(Operation *op);
+/// Names of the operations in the table, in alphabetical order.
+SmallVector<StringRef> loweredOps();
+
+struct OpLoweringRow {
+  StringRef name;
+  OpLowering lowering;
+};
+
+/// Adapts a lowering of one operation class to a row of the table.
+template <typename OpT, LogicalResult (*lower)(ProgramLowering &, OpT)>
+OpLoweringRow loweringOf() {
+  return {OpT::getOperationName(), [](ProgramLowering &p, Operation *op) { return lower(p, cast<OpT>(op)); }};
+}
+
+// One list a file.
+ArrayRef<OpLoweringRow> attentionLowerings();
+ArrayRef<OpLoweringRow> elementwiseLowerings();
+ArrayRef<OpLoweringRow> embeddingLowerings();
+ArrayRef<OpLoweringRow> linearLowerings();
+ArrayRef<OpLoweringRow> normLowerings();
+
+/// The end of a `sample` program: draws a token from the logits and advances the control block.
+LogicalResult lowerSampling(ProgramLowering &program, Operation *at, Value logits);
+
+} // namespace mlir::llm
+
+#endif // SPRIG_CODEGEN_LOWERING_OPLOWERINGS_H

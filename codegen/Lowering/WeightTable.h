@@ -1,0 +1,31 @@
+// Weights of a function as tensors of the module: each expression and layout once, whoever uses it.
+#ifndef SPRIG_CODEGEN_LOWERING_WEIGHTTABLE_H
+#define SPRIG_CODEGEN_LOWERING_WEIGHTTABLE_H
+
+#include "codegen/Lowering/WeightLayout.h"
+#include "dialects/LLM/LLM.h"
+#include "dialects/Plan/Plan.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace mlir::llm {
+
+/// Whether `value` is computed from `llm.weight` alone, so that it can be evaluated when a package is written.
+bool isWeightExpression(Value value);
+
+class WeightTable {
+public:
+  /// Tensors already in `module` are found again.
+  explicit WeightTable(ModuleOp module);
+
+  /// The tensor that holds `weight` in `layout`. Errors are on `user`.
+  FailureOr<plan::TensorOp> get(Value weight, StringRef layout, Operation *user);
+
+private:
+  ModuleOp module;
+  SymbolTable symbols;
+  llvm::StringMap<plan::TensorOp> byExpression; // the expression as text, and the layout
+};
+
+} // namespace mlir::llm
+
+#endif // SPRIG_CODEGEN_LOWERING_WEIGHTTABLE_H

@@ -1,0 +1,244 @@
+#include "codegen/Package/Metadata.h"
+
+#include "codegen/Package/Requirements.h"
+#include "codegen/Target/TargetProfile.h"
+
+namespace mlir::llm {
+
+using namespace sprig;
+using flatbuffers::FlatBufferBuilder;
+using flatbuffers::Offset;
+
+namespace {
+
+/// Everything of one target, with the numbers by which programs refer to kernels and buffers.
+class TargetWriter {
+public:
+  TargetWriter(FlatBufferBuilder &builder, plan::TargetOp target, ModuleOp module)
+      : builder(builder), target(target), tensors(module) {}
+
+  FailureOr<Offset<format::Target>> write();
+
+private:
+  FailureOr<Offset<format::Kernel>> writeKernel(plan::KernelOp kernel);
+  FailureOr<Offset<format::Program>> writeProgram(plan::ProgramOp program);
+  FailureOr<Offset<format::Dispatch>> writeDispatch(plan::DispatchOp dispatch);
+  FailureOr<format::Binding> bind(Value view, uint32_t access);
+  Offset<format::KvCache> writeCache(plan::KvCacheOp cache);
+  auto text(StringRef string) { return builder.CreateString(string.data(), string.size()); }
+
+  FlatBufferBuilder &builder;
+  plan::TargetOp target;
+  SymbolTable tensors;
+  llvm::StringMap<uint32_t> kernels;
+  llvm::StringMap<uint32_t> buffers;
+  plan::BufferOp weights;
+};
+
+FailureOr<Offset<format::Kernel>> TargetWriter::writeKernel(plan::KernelOp kernel) {
+  if (!kernel.getSpirv()) {
+    kernel.emitOpError("expects SPIR-V words in a package; run plan-lower-kernels");
+    return failure();
+  }
+  std::vector<uint32_t> words;
+  for (int32_t word : kernel.getSpirv()->getValues<int32_t>())
+    words.push_back(uint32_t(word));
+  std::string key;
+  llvm::raw_string_ostream(key) << kernel.getFamily() << " " << kernel.getSpec();
+  ArrayRef<int32_t> size = *kernel.getWorkgroup();
+  auto name = text(kernel.getSymName()), family = text(kernel.getFamily()), keyText = text(key),
+       entry = text(*kernel.getEntry());
+  auto spirv = builder.CreateVector(words);
+  return format::CreateKernel(builder, name, family, keyText, entry, spirv, size[0], size[1], size[2],
+                              kernel.getAccess()->size(), kernel.getPushConstantBytes(), kernel.getSharedBytes(),
+                              kernel.getSubgroupSize(), kernel.getUniformBindings());
+}
+
+FailureOr<format::Binding> TargetWriter::bind(Value view, uint32_t access) {
+  plan::Place place = plan::getPlace(view);
+  if (place.scratch) {
+    view.getDefiningOp()->emitOpError("expects a place in a package; run plan-assign-memory");
+    return failure();
+  }
+  if (!place.weight)
+    return format::Binding(place.offset, place.bytes, buffers.lookup(place.symbol.getValue()), access);
+  auto tensor = tensors.lookup<plan::TensorOp>(place.symbol);
+  if (!tensor.getOffset() || !weights) {
+    tensor.emitOpError("expects a place in a package; run plan-place-weights");
+    return failure();
+  }
+  uint64_t offset = *tensor.getOffset() - weights.getOffset().value_or(0) + place.offset;
+  return format::Binding(offset, place.bytes, buffers.lookup(weights.getSymName()), access);
+}
+
+FailureOr<Offset<format::Dispatch>> TargetWriter::writeDispatch(plan::DispatchOp dispatch) {
+  std::vector<format::Binding> bindings, indirect;
+  for (auto [i, view] : llvm::enumerate(dispatch.getBindings())) {
+    FailureOr<format::Binding> binding = bind(view, dispatch.getAccess()[i]);
+    if (failed(binding))
+      return failure();
+    bindings.push_back(*binding);
+  }
+  if (dispatch.getIndirect()) {
+    FailureOr<format::Binding> counts = bind(dispatch.getIndirect(), /*access=*/1);
+    if (failed(counts))
+      return failure();
+    indirect.push_back(*counts);
+  }
+  std::vector<uint8_t> push;
+  for (int32_t word : dispatch.getPush().value_or(ArrayRef<int32_t>()))
+    for (unsigned shift = 0; shift != 32; shift += 8)
+      push.push_back(uint8_t(uint32_t(word) >> shift));
+  ArrayRef<int32_t> groups = dispatch.getGroups();
+  auto label = text(dispatch.getLabel());
+  auto bindingList = builder.CreateVectorOfStructs(bindings);
+  auto pushBytes = builder.CreateVector(push);
+  auto counts = builder.CreateVectorOfStructs(indirect);
+  return format::CreateDispatch(builder, kernels.lookup(dispatch.getKernel()), label, bindingList, pushBytes,
+                                groups[0], groups[1], groups[2], counts, dispatch.getMacs(), dispatch.getTouched());
+}
+
+FailureOr<Offset<format::Program>> TargetWriter::writeProgram(plan::ProgramOp program) {
+  std::vector<Offset<format::Command>> commands;
+  for (Operation &op : program.getBody().front()) {
+    if (auto dispatch = dyn_cast<plan::DispatchOp>(op)) {
+      FailureOr<Offset<format::Dispatch>> written = writeDispatch(dispatch);
+      if (failed(written))
+        return failure();
+      commands.push_back(format::CreateCommand(builder, *written, 0));
+    }
+    if (auto barrier = dyn_cast<plan::BarrierOp>(op)) {
+      auto kind = barrier.getIndirect() ? format::BarrierKind::compute_to_indirect
+                                        : format::BarrierKind::compute_to_compute;
+      commands.push_back(format::CreateCommand(builder, 0, format::CreateBarrier(builder, kind)));
+    }
+  }
+  auto list = builder.CreateVector(commands);
+  return format::CreateProgram(builder, format::ProgramKind(program.getKind()), uint32_t(program.getWidth()), list);
+}
+
+Offset<format::KvCache> TargetWriter::writeCache(plan::KvCacheOp cache) {
+  auto name = text(cache.getSymName()), key = text(cache.getKeyType()), value = text(cache.getValueType());
+  return format::CreateKvCache(builder, name, cache.getLayers(), cache.getHeads(), cache.getHeadSize(),
+                               cache.getCapacity(), cache.getWindow(), cache.getSinks(), key, value,
+                               buffers.lookup(cache.getBuffer()), cache.getOffset(), cache.getBytes());
+}
+
+FailureOr<Offset<format::Target>> TargetWriter::write() {
+  llvm::Expected<TargetProfile> profile = findProfile(target.getProfileName());
+  if (!profile) {
+    target.emitOpError() << llvm::toString(profile.takeError());
+    return failure();
+  }
+  weights = target.findBuffer(plan::BufferKind::weights);
+  std::vector<Offset<format::Kernel>> kernelList;
+  std::vector<Offset<format::Buffer>> bufferList;
+  std::vector<Offset<format::Program>> programList;
+  std::vector<Offset<format::KvCache>> cacheList;
+  for (auto kernel : target.getOps<plan::KernelOp>()) {
+    FailureOr<Offset<format::Kernel>> written = writeKernel(kernel);
+    if (failed(written))
+      return failure();
+    kernels[kernel.getSymName()] = uint32_t(kernelList.size());
+    kernelList.push_back(*written);
+  }
+  for (auto buffer : target.getOps<plan::BufferOp>()) {
+    buffers[buffer.getSymName()] = uint32_t(bufferList.size());
+    bufferList.push_back(format::CreateBuffer(builder, text(buffer.getSymName()),
+                                              format::BufferKind(buffer.getKind()), buffer.getBytes(),
+                                              buffer.getOffset().value_or(0)));
+  }
+  for (auto program : target.getOps<plan::ProgramOp>()) {
+    FailureOr<Offset<format::Program>> written = writeProgram(program);
+    if (failed(written))
+      return failure();
+    programList.push_back(*written);
+  }
+  for (auto cache : target.getOps<plan::KvCacheOp>())
+    cacheList.push_back(writeCache(cache));
+  auto requirements = buildRequirements(builder, target, *profile);
+  auto name = text(target.getSymName());
+  auto kernelVector = builder.CreateVector(kernelList);
+  auto bufferVector = builder.CreateVector(bufferList);
+  auto programVector = builder.CreateVector(programList);
+  auto cacheVector = builder.CreateVector(cacheList);
+  return format::CreateTarget(builder, name, requirements, kernelVector, bufferVector, programVector, cacheVector);
+}
+
+Offset<format::Model> writeModel(FlatBufferBuilder &builder, ModuleOp module) {
+  auto info = module->getAttrOfType<DictionaryAttr>("plan.model");
+  auto word = [&](StringRef key) {
+    auto value = info ? info.getAs<StringAttr>(key) : StringAttr();
+    StringRef string = value ? value.getValue() : "";
+    return builder.CreateString(string.data(), string.size());
+  };
+  auto number = [&](StringRef key) -> uint64_t {
+    auto value = info ? info.getAs<IntegerAttr>(key) : IntegerAttr();
+    return value ? uint64_t(value.getInt()) : 0;
+  };
+  auto name = word("name"), architecture = word("architecture"), license = word("license");
+  return format::CreateModel(builder, name, architecture, license, number("vocabulary"), number("context"),
+                             number("trained_context"), number("layers"), number("width"), number("heads"),
+                             number("kv_heads"), number("head_size"), number("feed_forward"), number("parameters"));
+}
+
+Offset<format::Tokenizer> writeTokenizer(FlatBufferBuilder &builder, const TokenizerTables &tables) {
+  auto pre = builder.CreateString(tables.pre);
+  auto bytes = builder.CreateVector(tables.tokenBytes);
+  auto offsets = builder.CreateVector(tables.tokenOffsets);
+  auto types = builder.CreateVector(tables.tokenTypes);
+  auto scores = builder.CreateVector(tables.scores);
+  auto left = builder.CreateVector(tables.mergeLeft), right = builder.CreateVector(tables.mergeRight);
+  auto ends = builder.CreateVector(tables.endTokens);
+  return format::CreateTokenizer(builder, format::TokenizerKind(tables.kind), pre, bytes, offsets, types, scores, left,
+                                 right, tables.bos, tables.unknown, tables.padding, ends, tables.addBos, tables.addEos,
+                                 tables.addSpacePrefix, tables.removeExtraWhitespace, tables.ignoreMerges);
+}
+
+Offset<format::Tensor> writeTensor(FlatBufferBuilder &builder, plan::TensorOp tensor) {
+  std::string type;
+  llvm::raw_string_ostream(type) << tensor.getBody().front().getTerminator()->getOperand(0).getType();
+  StringRef layout = tensor.getLayout();
+  auto name = builder.CreateString(tensor.getSymName().str());
+  auto typeText = builder.CreateString(type), layoutText = builder.CreateString(layout.str());
+  return format::CreateTensor(builder, name, typeText, layoutText, *tensor.getOffset(), tensor.getBytes());
+}
+
+} // namespace
+
+FailureOr<std::vector<uint8_t>> buildMetadata(ModuleOp module, const PackageExtras &extras,
+                                              ArrayRef<SectionChunk> chunks) {
+  FlatBufferBuilder builder(1 << 20);
+  std::vector<Offset<format::Target>> targets;
+  for (plan::TargetOp target : module.getOps<plan::TargetOp>()) {
+    FailureOr<Offset<format::Target>> written = TargetWriter(builder, target, module).write();
+    if (failed(written))
+      return failure();
+    targets.push_back(*written);
+  }
+  std::vector<Offset<format::Tensor>> tensors;
+  for (plan::TensorOp tensor : module.getOps<plan::TensorOp>())
+    tensors.push_back(writeTensor(builder, tensor));
+  std::vector<Offset<format::Golden>> goldens;
+  for (const Golden &golden : extras.goldens)
+    goldens.push_back(format::CreateGoldenDirect(builder, &golden.tokens, &golden.argmax, &golden.margin));
+  std::vector<format::Chunk> chunkList;
+  for (const SectionChunk &chunk : chunks)
+    chunkList.emplace_back(chunk.offset, chunk.bytes, chunk.hash);
+
+  auto producer = builder.CreateString("llm-compile " SPRIG_VERSION);
+  auto model = writeModel(builder, module);
+  Offset<format::Tokenizer> tokenizer;
+  if (extras.tokenizer)
+    tokenizer = writeTokenizer(builder, *extras.tokenizer);
+  auto chat = builder.CreateString(extras.chatTemplate);
+  auto tensorVector = builder.CreateVector(tensors);
+  auto chunkVector = builder.CreateVectorOfStructs(chunkList);
+  auto targetVector = builder.CreateVector(targets);
+  auto goldenVector = builder.CreateVector(goldens);
+  format::FinishPackageBuffer(builder, format::CreatePackage(builder, producer, model, tokenizer, chat, tensorVector,
+                                                             chunkVector, targetVector, goldenVector));
+  return std::vector<uint8_t>(builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize());
+}
+
+} // namespace mlir::llm
