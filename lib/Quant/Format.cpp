@@ -97,7 +97,7 @@ constexpr FormatInfo kFormats[] = {
     {Format::IQ1_M, "IQ1_M", 256, 56, kIQ1_M, "<grid<iq1_m,8>, 16:u3, 256:f16>", decodeIQ1_M, nullptr},
     {Format::BF16, "BF16", 1, 2, kTwo, "", decodeBF16, encodeBF16},
     {Format::TQ1_0, "TQ1_0", 256, 54, kTQ1_0, "<trit, 256:f16>", decodeTQ1_0, nullptr},
-    {Format::TQ2_0, "TQ2_0", 256, 66, kTQ2_0, "<trit, 256:f16>", decodeTQ2_0, nullptr},
+    {Format::TQ2_0, "TQ2_0", 256, 66, kTQ2_0, "<u2-1, 256:f16>", decodeTQ2_0, nullptr},
     {Format::MXFP4, "MXFP4", 32, 17, kMXFP4, "<f4E2M1, 32:e8m0>", decodeMXFP4, nullptr},
     {Format::NVFP4, "NVFP4", 64, 36, kNVFP4, "<f4E2M1, 16:ue4m3>", decodeNVFP4, nullptr},
     {Format::U8, "U8", 1, 1, kOne, "", decodeU8, nullptr},

@@ -5,6 +5,7 @@
 #include "lib/Quant/Format.h"
 #include "lib/Weights/GGUFMetadata.h"
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace mlir::llm {
@@ -16,13 +17,12 @@ public:
 
   // Metadata, in the order of the calls. The type of the argument is the type
   // in the file: uint8_t … int64_t, float, double, bool.
-  template <typename T> void add(llvm::StringRef key, T value) {
+  template <typename T>
+  requires std::is_arithmetic_v<T>
+  void add(llvm::StringRef key, T value) {
     addScalar(key, typeOf<T>(), &value, sizeof(T));
   }
   void add(llvm::StringRef key, llvm::StringRef text);
-  void add(llvm::StringRef key, const char *text) {
-    add(key, llvm::StringRef(text));
-  }
   template <typename T>
   void addArray(llvm::StringRef key, llvm::ArrayRef<T> values) {
     addArrayOf(key, typeOf<T>(), values.size(), values.data(),
