@@ -326,8 +326,11 @@ Values KernelBuilder::choose(Value condition, function_ref<Values()> then,
 }
 
 Value KernelBuilder::broadcast(Value value, unsigned lane) {
+  // The op's verifier asks for a spirv constant.
+  Value id = spirv::ConstantOp::create(
+      builder, location, i32(), builder.getI32IntegerAttr(int32_t(lane)));
   return spirv::GroupNonUniformBroadcastOp::create(
-      builder, location, spirv::Scope::Subgroup, value, constant(lane));
+      builder, location, spirv::Scope::Subgroup, value, id);
 }
 Value KernelBuilder::shuffle(Value value, Value lane) {
   return spirv::GroupNonUniformShuffleOp::create(

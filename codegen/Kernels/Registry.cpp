@@ -1,7 +1,12 @@
 #include "codegen/Kernels/Registry.h"
 
+#include "codegen/Kernels/Attention.h"
+#include "codegen/Kernels/Elementwise.h"
 #include "codegen/Kernels/KernelBuilder.h"
+#include "codegen/Kernels/Norm.h"
 #include "codegen/Kernels/RmsFactor.h"
+#include "codegen/Kernels/RopeAppend.h"
+#include "codegen/Kernels/Sample.h"
 #include "codegen/Kernels/SpirvTools.h"
 #include "codegen/Kernels/ToSpirv.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -48,7 +53,9 @@ template <typename Spec> constexpr Family familyOf() {
 
 // In alphabetical order.
 constexpr Family kFamilies[] = {
-    familyOf<RmsFactorSpec>(),
+    familyOf<AttentionSpec>(),  familyOf<ElementwiseSpec>(),
+    familyOf<NormSpec>(),       familyOf<RmsFactorSpec>(),
+    familyOf<RopeAppendSpec>(), familyOf<SampleSpec>(),
 };
 
 FailureOr<const Family *> findFamily(StringRef name, EmitError emitError) {

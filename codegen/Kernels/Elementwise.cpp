@@ -1,0 +1,111 @@
+#include "codegen/Kernels/Elementwise.h"
+
+#include "codegen/Kernels/Activation.h"
+#include "codegen/Kernels/SpecAttr.h"
+#include "codegen/Kernels/StepControl.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
+
+namespace mlir::llm {
+namespace {
+
+constexpr uint32_t kLanes = 64;
+
+/// Arrays read; 0 for an unknown operation.
+unsigned inputsOf(StringRef op) {
+  return llvm::StringSwitch<unsigned>(op)
+      .Cases({"add", "gated", "last"}, 2)
+      .Cases({"scale", "softcap", "activation"}, 1)
+      .Default(0);
+}
+
+} // namespace
+
+FailureOr<ElementwiseSpec> ElementwiseSpec::fromAttr(DictionaryAttr attr,
+                                                     EmitError emitError) {
+  ElementwiseSpec spec;
+  SpecReader reader(attr, kFamily, emitError);
+  reader.read("op", spec.op);
+  reader.read("width", spec.width, 1);
+  reader.maybe("kind", spec.kind);
+  reader.maybe("number", spec.number);
+  if (!inputsOf(spec.op))
+    reader.fail("expects op add, scale, softcap, activation, gated or last, "
+                "but got '" +
+                spec.op + "'");
+  else if ((spec.op == "activation" || spec.op == "gated") &&
+           !activationByName(spec.kind))
+    reader.fail("expects kind silu, gelu, gelu_tanh or relu, but got '" +
+                spec.kind + "'");
+  else if ((spec.op == "scale" || spec.op == "softcap") && spec.number == 0)
+    reader.fail("expects a number other than zero, but got none");
+  if (failed(reader.finish()))
+    return failure();
+  return spec;
+}
+
+DictionaryAttr ElementwiseSpec::toAttr(MLIRContext *context) const {
+  return SpecWriter(context)
+      .add("op", StringRef(op))
+      .add("width", width)
+      .add("kind", StringRef(kind))
+      .add("number", number)
+      .done();
+}
+
+FailureOr<KernelInterface>
+ElementwiseSpec::interface(const TargetProfile &profile,
+                           EmitError emitError) const {
+  KernelInterface interface;
+  interface.key =
+      llvm::formatv("elementwise {0} {1} {2} {3:e}", op, kind, width, number);
+  interface.name = KernelInterface::nameFor(
+      llvm::formatv("{0}_{1}", op, width).str(), interface.key);
+  interface.workgroup = {kLanes, 1, 1};
+  uint64_t rowBytes = uint64_t(width) * 4;
+  bool last = op == "last";
+  interface.bindings = {
+      {inputsOf(op) == 2 && !last ? "a" : "x", Access::Read, rowBytes, true}};
+  if (last)
+    interface.bindings.push_back(
+        {"control", Access::Read, StepControl::kBytes});
+  else if (inputsOf(op) == 2)
+    interface.bindings.push_back({"b", Access::Read, rowBytes, true});
+  interface.bindings.push_back({"y", Access::Write, rowBytes, !last});
+  interface.groups[0] = {uint32_t((width + kLanes - 1) / kLanes), 0};
+  interface.groups[1] = last ? GroupCount{1, 0} : GroupCount{1, 1};
+  return interface;
+}
+
+void ElementwiseSpec::build(KernelBuilder &b,
+                            const KernelInterface &interface) const {
+  SmallVector<Type> types(interface.bindings.size(), b.f32());
+  if (op == "last")
+    types[1] = b.i32();
+  b.open(types);
+  Value item = b.globalId(0), token = b.groupId(1);
+  unsigned y = unsigned(types.size()) - 1;
+  b.when(b.less(item, width), [&] {
+    Value at = b.add(b.mul(token, width), item);
+    Value from = at;
+    if (op == "last")
+      from = b.add(b.mul(StepControl(b, 1).lastRow(), width), item);
+    Value result = b.load(0, from);
+    if (op == "add")
+      result = b.add(result, b.load(1, at));
+    else if (op == "gated")
+      result =
+          b.mul(activate(b, *activationByName(kind), result), b.load(1, at));
+    else if (op == "activation")
+      result = activate(b, *activationByName(kind), result);
+    else if (op == "scale")
+      result = b.mul(result, b.constant(float(number)));
+    else if (op == "softcap")
+      result = b.mul(b.tanh(b.mul(result, b.constant(float(1 / number)))),
+                     b.constant(float(number)));
+    b.store(result, y, at);
+  });
+  b.close();
+}
+
+} // namespace mlir::llm

@@ -1,0 +1,57 @@
+// rope_append: rotates queries and keys by their positions (RoPE, Su et al.,
+// arXiv 2104.09864, eq. 34) and appends keys and values to the cache.
+//
+// Spec: {heads = H, kv_heads = G, head_size = E, capacity = S, kv = "f16" |
+// "f32", dims? = rotated numbers of a head (default E; 0 rotates nothing),
+// interleaved? = pairs are (2i, 2i+1) rather than (i, i + dims/2), fused? = q,
+// k and v lie in one array}.
+//
+// Bindings: with `fused` qkv f32 [T][(H+2G)·E], else q [T][H·E], k [T][G·E], v
+// [T][G·E]; rotation table (absent where dims = 0); control; q out f32
+// [T][H·E]; keys and values of the layer's cache as 32-bit words
+// [S][G][E/pairs].
+//
+// The rotation table holds (cos, sin) f32 pairs: rows 0 … 255 of dims/2 pairs
+// for the angles of positions 0 … 255, then one row for each started block of
+// 256 positions, of the block's first position. A position's rotation is the
+// product of the two, so a long context needs few rows and no device has to
+// take the sine of a large angle. See `ropeTable`.
+#ifndef SPRIG_CODEGEN_KERNELS_ROPEAPPEND_H
+#define SPRIG_CODEGEN_KERNELS_ROPEAPPEND_H
+
+#include "codegen/Kernels/Registry.h"
+
+namespace mlir::llm {
+
+class KernelBuilder;
+
+struct RopeAppendSpec {
+  static constexpr llvm::StringLiteral kFamily = "rope_append";
+  int64_t heads = 0, kvHeads = 0, headSize = 0, capacity = 0;
+  int64_t dims = 0;
+  std::string kv = "f16";
+  bool interleaved = false;
+  bool fused = false;
+
+  static FailureOr<RopeAppendSpec> fromAttr(DictionaryAttr spec,
+                                            EmitError emitError);
+  DictionaryAttr toAttr(MLIRContext *context) const;
+  FailureOr<KernelInterface> interface(const TargetProfile &profile,
+                                       EmitError emitError) const;
+  void build(KernelBuilder &builder, const KernelInterface &interface) const;
+
+  static constexpr int64_t kTableRows = 256;
+  /// Bytes of the rotation table.
+  uint64_t tableBytes() const;
+};
+
+/// The rotation table for angular frequencies `frequencies` (radians a
+/// position, one per rotated pair) and positions below `capacity`; every number
+/// is computed in double precision, multiplied by `amplitude` (long-RoPE's
+/// attention factor) and rounded once.
+std::vector<float> ropeTable(llvm::ArrayRef<double> frequencies,
+                             int64_t capacity, double amplitude = 1);
+
+} // namespace mlir::llm
+
+#endif // SPRIG_CODEGEN_KERNELS_ROPEAPPEND_H

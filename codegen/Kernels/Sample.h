@@ -1,0 +1,33 @@
+// sample: one row of logits to one token, exactly as docs/sampling.md defines
+// it, and the step block advanced so that the next step can be submitted
+// already.
+//
+// Spec: {vocabulary = V, capacity = S}. Bindings: logits f32 [V] (the repeat
+// penalty is applied in place); control; history. One workgroup.
+//
+// Top-k and top-p need no sort: they are thresholds on z, found digit by digit
+// (four bits a pass) on the numbers' bits in an order-preserving form.
+#ifndef SPRIG_CODEGEN_KERNELS_SAMPLE_H
+#define SPRIG_CODEGEN_KERNELS_SAMPLE_H
+
+#include "codegen/Kernels/Registry.h"
+
+namespace mlir::llm {
+
+class KernelBuilder;
+
+struct SampleSpec {
+  static constexpr llvm::StringLiteral kFamily = "sample";
+  int64_t vocabulary = 0, capacity = 0;
+
+  static FailureOr<SampleSpec> fromAttr(DictionaryAttr spec,
+                                        EmitError emitError);
+  DictionaryAttr toAttr(MLIRContext *context) const;
+  FailureOr<KernelInterface> interface(const TargetProfile &profile,
+                                       EmitError emitError) const;
+  void build(KernelBuilder &builder, const KernelInterface &interface) const;
+};
+
+} // namespace mlir::llm
+
+#endif // SPRIG_CODEGEN_KERNELS_SAMPLE_H
