@@ -1,0 +1,109 @@
+#include "runtime/Model/Model.h"
+#include "runtime/Support/Parallel.h"
+#include "runtime/Support/Strings.h"
+
+#include <algorithm>
+
+namespace sprig {
+
+Result<std::shared_ptr<Model>> Model::open(const std::string &path,
+                                           const ModelOptions &options) {
+  Result<std::shared_ptr<const Package>> package = Package::open(path);
+  if (!package.ok())
+    return package.status();
+  std::shared_ptr<Model> model(new Model);
+  model->file = *package;
+  Result<OpenedDevice> opened = openDevice(**package, options.choice);
+  if (!opened.ok())
+    return opened.status();
+  model->gpu = opened->device;
+  model->chosen = model->metadata().targets()->Get(opened->target);
+  model->memory = MemoryPlan::of(*model->chosen);
+  if (Status status = model->checkMemory(options.weights); !status.ok())
+    return status.within(path);
+
+  // Hashing runs beside the copy of the weights and the first pipelines.
+  model->check = std::make_unique<WeightCheck>(
+      *package, std::max(1u, usefulThreads() / 2));
+  Result<std::shared_ptr<vulkan::PipelineCache>> cache =
+      vulkan::PipelineCache::open(
+          model->gpu,
+          options.cacheFolder.value_or(vulkan::defaultCacheFolder()));
+  if (!cache.ok())
+    return cache.status();
+  model->cache = *cache;
+  model->made =
+      std::make_unique<vulkan::Pipelines>(model->gpu, *cache, *model->chosen);
+  Result<Weights> weights =
+      loadWeights(model->gpu, **package, *model->chosen, options.weights);
+  if (!weights.ok())
+    return weights.status().within(path);
+  model->weights = std::move(*weights);
+  return model;
+}
+
+Model::~Model() {
+  // A cache that cannot be written costs time at the next start, nothing else.
+  if (cache && made && made->created() != 0)
+    (void)cache->save();
+}
+
+Status Model::checkMemory(WeightPlacement placement) const {
+  uint64_t there = vulkan::availableMemory(gpu->instance(), gpu->physical());
+  bool inPlace = expectsInPlace(*gpu, placement);
+  uint64_t needed = memory.session() + (inPlace ? 0 : memory.weights);
+  if (needed <= there)
+    return {};
+  std::string fit;
+  uint64_t fixed = needed - memory.kv;
+  uint32_t context = metadata().model()->context();
+  if (there > fixed && memory.kv > 0)
+    fit = concat("; a context of ", (there - fixed) / (memory.kv / context + 1),
+                 " tokens would fit: llm-compile --context=N, or a smaller "
+                 "--kv");
+  return {StatusCode::OutOfMemory,
+          concat("expects ", humanBytes(needed), " of memory on '",
+                 gpu->physical().name, "' (weights ",
+                 humanBytes(inPlace ? 0 : memory.weights), ", KV cache ",
+                 humanBytes(memory.kv), ", other ",
+                 humanBytes(memory.session() - memory.kv), "), but ",
+                 humanBytes(there), " are free, ", humanBytes(needed - there),
+                 " too few", fit)};
+}
+
+uint64_t Model::weightBytes() const {
+  return weights.placement == WeightPlacement::InPlace
+             ? memory.weights
+             : weights.buffers.allocated();
+}
+
+void Model::addWeightBuffers(std::vector<VkBuffer> &buffers) const {
+  for (size_t i = 0; i < weights.indices.size(); ++i)
+    buffers[weights.indices[i]] = weights.buffers.handle(i);
+}
+
+Status Model::ready() {
+  if (Status status = check->wait(); !status.ok())
+    return status;
+  return gpu->instance().messages().check();
+}
+
+const format::Program *findProgram(const format::Target &target,
+                                   format::ProgramKind kind, uint32_t width) {
+  for (const format::Program *program : *target.programs())
+    if (program->kind() == kind && program->width() == width)
+      return program;
+  return nullptr;
+}
+
+std::vector<uint32_t> widthsOf(const format::Target &target,
+                               format::ProgramKind kind) {
+  std::vector<uint32_t> widths;
+  for (const format::Program *program : *target.programs())
+    if (program->kind() == kind)
+      widths.push_back(program->width());
+  std::sort(widths.begin(), widths.end());
+  return widths;
+}
+
+} // namespace sprig

@@ -1,0 +1,75 @@
+//===- Model.h - a package on a device
+//-----------------------------------------===//
+#pragma once
+
+#include "runtime/Model/OpenDevice.h"
+#include "runtime/Model/Weights.h"
+#include "runtime/Package/MemoryPlan.h"
+#include "runtime/Package/WeightCheck.h"
+#include "runtime/Vulkan/Pipelines.h"
+
+#include <optional>
+
+namespace sprig {
+
+struct ModelOptions {
+  DeviceChoice choice;
+  WeightPlacement weights = WeightPlacement::Auto;
+  /// Folder of the pipeline cache; unset: the user's; empty: none.
+  std::optional<std::string> cacheFolder;
+};
+
+/// What sessions share: the verified package, the device, the weights on it and
+/// the pipelines. Thread-safe after opening.
+class Model {
+public:
+  static Result<std::shared_ptr<Model>> open(const std::string &path,
+                                             const ModelOptions &options);
+  /// Writes the pipeline cache where it grew.
+  ~Model();
+  Model(const Model &) = delete;
+
+  const Package &package() const { return *file; }
+  const format::Package &metadata() const { return file->metadata(); }
+  const format::Target &target() const { return *chosen; }
+  const std::shared_ptr<vulkan::Device> &device() const { return gpu; }
+  vulkan::Pipelines &pipelines() { return *made; }
+  const MemoryPlan &plan() const { return memory; }
+  WeightPlacement weightPlacement() const { return weights.placement; }
+  /// Device memory that this model allocated (imported weights count, since
+  /// they are what the device reads).
+  uint64_t weightBytes() const;
+  /// Fills in the weight buffers of a table with one entry a target buffer.
+  void addWeightBuffers(std::vector<VkBuffer> &buffers) const;
+
+  /// Waits for the hashes of the weights; has to succeed before a result is
+  /// shown. Also reports messages of the validation layers.
+  Status ready();
+  /// Writes the pipeline cache now.
+  Status saveCache() { return cache->save(); }
+
+private:
+  Model() = default;
+  Status checkMemory(WeightPlacement placement) const;
+
+  // Destroyed in reverse: pipelines before their cache, buffers before the
+  // file they may be imported from.
+  std::shared_ptr<const Package> file;
+  const format::Target *chosen = nullptr;
+  MemoryPlan memory;
+  std::shared_ptr<vulkan::Device> gpu;
+  std::unique_ptr<WeightCheck> check;
+  std::shared_ptr<vulkan::PipelineCache> cache;
+  std::unique_ptr<vulkan::Pipelines> made;
+  Weights weights;
+};
+
+/// The program of a kind and width; null where the target has none.
+const format::Program *findProgram(const format::Target &target,
+                                   format::ProgramKind kind, uint32_t width);
+
+/// The widths that the target has programs of `kind` for, rising.
+std::vector<uint32_t> widthsOf(const format::Target &target,
+                               format::ProgramKind kind);
+
+} // namespace sprig

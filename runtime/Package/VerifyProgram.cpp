@@ -1,0 +1,123 @@
+#include "runtime/Package/Names.h"
+#include "runtime/Package/Ranges.h"
+#include "runtime/Package/Verify.h"
+#include "runtime/Support/Strings.h"
+
+namespace sprig {
+namespace {
+
+using format::BufferKind;
+
+template <class... Parts> Status corrupt(const Parts &...parts) {
+  return {StatusCode::Corrupt, concat(parts...)};
+}
+
+/// What every reference to a part of a buffer has to obey.
+Status verifySpan(const format::Binding &binding,
+                  const format::Target &target) {
+  if (binding.buffer() >= target.buffers()->size())
+    return corrupt("expects a buffer below ", target.buffers()->size(),
+                   ", but got ", binding.buffer());
+  const format::Buffer &buffer = *target.buffers()->Get(binding.buffer());
+  if (!aligned(binding.offset()))
+    return corrupt("expects an offset that is a multiple of ",
+                   format::kAlignment, ", but got ", binding.offset());
+  if (binding.bytes() == 0 ||
+      !rangeInside(binding.offset(), binding.bytes(), buffer.bytes()))
+    return corrupt("expects a range of buffer '", buffer.name()->string_view(),
+                   "' of ", buffer.bytes(), " bytes, but got ", binding.bytes(),
+                   " bytes at ", binding.offset());
+  if (binding.access() < 1 || binding.access() > 3)
+    return corrupt("expects access 1 (read), 2 (write) or 3 (both), but got ",
+                   binding.access());
+  if (buffer.kind() == BufferKind::weights && binding.access() != 1)
+    return corrupt("expects weights to be read only, but access is ",
+                   binding.access());
+  return {};
+}
+
+Status verifyBinding(const format::Binding &binding, bool uniform,
+                     const format::Target &target) {
+  if (Status status = verifySpan(binding, target); !status.ok())
+    return status;
+  const format::Requirements &requirements = *target.requirements();
+  uint64_t most =
+      uniform ? requirements.uniform_range() : requirements.storage_range();
+  if (binding.bytes() > most)
+    return corrupt("expects at most ", most, " bytes (the target's ",
+                   uniform ? "uniform" : "storage", " range), but got ",
+                   binding.bytes());
+  if (uniform && binding.access() != 1)
+    return corrupt("expects a uniform binding to be read only, but access is ",
+                   binding.access());
+  return {};
+}
+
+Status verifyDispatch(const format::Dispatch &dispatch,
+                      const format::Target &target) {
+  if (dispatch.kernel() >= target.kernels()->size())
+    return corrupt("expects a kernel below ", target.kernels()->size(),
+                   ", but got ", dispatch.kernel());
+  const format::Kernel &kernel = *target.kernels()->Get(dispatch.kernel());
+  if (dispatch.bindings()->size() != kernel.bindings())
+    return corrupt("expects ", kernel.bindings(), " bindings for kernel '",
+                   kernel.name()->string_view(), "', but got ",
+                   dispatch.bindings()->size());
+  for (uint32_t i = 0; i < kernel.bindings(); ++i) {
+    bool uniform = kernel.uniform_bindings() >> i & 1;
+    Status status =
+        verifyBinding(*dispatch.bindings()->Get(i), uniform, target);
+    if (!status.ok())
+      return status.within(concat("binding ", i));
+  }
+  uint32_t constants =
+      dispatch.push_constants() ? dispatch.push_constants()->size() : 0;
+  if (constants != kernel.push_constant_bytes())
+    return corrupt("expects ", kernel.push_constant_bytes(),
+                   " bytes of push constants, but got ", constants);
+  if (dispatch.groups_x() == 0 || dispatch.groups_y() == 0 ||
+      dispatch.groups_z() == 0)
+    return corrupt("expects at least one group in each direction, but got ",
+                   dispatch.groups_x(), " x ", dispatch.groups_y(), " x ",
+                   dispatch.groups_z());
+  if (!dispatch.indirect() || dispatch.indirect()->size() == 0)
+    return {};
+  if (dispatch.indirect()->size() != 1)
+    return corrupt("expects at most one indirect argument, but got ",
+                   dispatch.indirect()->size());
+  const format::Binding &indirect = *dispatch.indirect()->Get(0);
+  if (Status status = verifySpan(indirect, target); !status.ok())
+    return status.within("indirect");
+  BufferKind kind = target.buffers()->Get(indirect.buffer())->kind();
+  if (indirect.bytes() < 12 || kind == BufferKind::weights)
+    return corrupt("indirect: expects 12 bytes of a buffer that kernels write, "
+                   "but got ",
+                   indirect.bytes(), " bytes of a ", nameOf(kind), " buffer");
+  return {};
+}
+
+} // namespace
+
+Status verifyProgram(const format::Program &program,
+                     const format::Target &target) {
+  uint32_t index = 0;
+  for (const format::Command *command : *program.commands()) {
+    const format::Dispatch *dispatch = command->dispatch();
+    std::string where = concat("command ", index++);
+    if (!dispatch == !command->barrier())
+      return corrupt(where, ": expects either a dispatch or a barrier");
+    if (!dispatch) {
+      if (command->barrier()->kind() > format::BarrierKind::MAX)
+        return corrupt(where, ": expects a known kind of barrier, but got ",
+                       int(command->barrier()->kind()));
+      continue;
+    }
+    if (dispatch->label())
+      where += concat(" (", dispatch->label()->string_view(), ")");
+    if (Status status = verifyDispatch(*dispatch, target); !status.ok())
+      return status.within(where);
+  }
+  return {};
+}
+
+} // namespace sprig

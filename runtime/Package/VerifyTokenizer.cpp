@@ -1,0 +1,66 @@
+#include "runtime/Package/Verify.h"
+#include "runtime/Support/Strings.h"
+
+namespace sprig {
+
+Status verifyTokenizer(const format::Tokenizer &tokenizer,
+                       uint32_t vocabulary) {
+  auto corrupt = [](const auto &...parts) {
+    return Status(StatusCode::Corrupt, concat(parts...));
+  };
+  if (tokenizer.kind() > format::TokenizerKind::MAX)
+    return corrupt("expects a known kind, but got ", int(tokenizer.kind()));
+  const auto &offsets = *tokenizer.token_offsets();
+  const auto &types = *tokenizer.token_types();
+  // A model may pad its vocabulary with rows that no token names, never the
+  // other way round.
+  if (types.size() == 0 || types.size() > vocabulary ||
+      offsets.size() != types.size() + 1)
+    return corrupt("expects 1 to ", vocabulary,
+                   " tokens with one offset more, "
+                   "but got ",
+                   types.size(), " and ", offsets.size());
+  uint32_t count = types.size();
+  if (offsets.Get(0) != 0 ||
+      offsets.Get(count) != tokenizer.token_bytes()->size())
+    return corrupt("expects the offsets to span the ",
+                   tokenizer.token_bytes()->size(), " token bytes, but got ",
+                   offsets.Get(0), " to ", offsets.Get(count));
+  for (uint32_t i = 0; i < count; ++i)
+    if (offsets.Get(i) > offsets.Get(i + 1))
+      return corrupt("token ", i, ": expects rising offsets, but got ",
+                     offsets.Get(i), " before ", offsets.Get(i + 1));
+  if (tokenizer.scores() && tokenizer.scores()->size() != 0 &&
+      tokenizer.scores()->size() != count)
+    return corrupt("expects no scores or ", count, ", but got ",
+                   tokenizer.scores()->size());
+  uint32_t left = tokenizer.merge_left() ? tokenizer.merge_left()->size() : 0;
+  uint32_t right =
+      tokenizer.merge_right() ? tokenizer.merge_right()->size() : 0;
+  if (left != right)
+    return corrupt("expects as many left as right halves of merges, but got ",
+                   left, " and ", right);
+  for (uint32_t i = 0; i < left; ++i)
+    if (tokenizer.merge_left()->Get(i) >= count ||
+        tokenizer.merge_right()->Get(i) >= count)
+      return corrupt("merge ", i, ": expects token ids below ", count,
+                     ", but got ", tokenizer.merge_left()->Get(i), " and ",
+                     tokenizer.merge_right()->Get(i));
+  const struct {
+    const char *name;
+    int32_t id;
+  } specials[] = {{"begin", tokenizer.bos()},
+                  {"unknown", tokenizer.unknown()},
+                  {"padding", tokenizer.padding()}};
+  for (const auto &special : specials)
+    if (special.id < -1 || (special.id >= 0 && uint32_t(special.id) >= count))
+      return corrupt("expects a ", special.name, " token of -1 to ", count - 1,
+                     ", but got ", special.id);
+  if (tokenizer.end_tokens())
+    for (uint32_t id : *tokenizer.end_tokens())
+      if (id >= count)
+        return corrupt("expects end tokens below ", count, ", but got ", id);
+  return {};
+}
+
+} // namespace sprig

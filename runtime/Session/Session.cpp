@@ -1,0 +1,361 @@
+#include "runtime/Session/Session.h"
+#include "runtime/Package/Names.h"
+#include "runtime/Support/Strings.h"
+
+#include <algorithm>
+
+namespace sprig {
+
+using format::ProgramKind;
+using vulkan::RecordedProgram;
+
+Result<std::unique_ptr<Session>>
+Session::create(std::shared_ptr<Model> model, const SessionOptions &options) {
+  std::unique_ptr<Session> made(new Session);
+  made->owner = model;
+  made->options = options;
+  made->options.ahead =
+      std::clamp<uint32_t>(options.ahead, 1, StepQueue::kMostUnderWay);
+  made->recorded.resize(model->target().programs()->size());
+  Result<std::shared_ptr<vulkan::CommandPool>> pool =
+      vulkan::CommandPool::create(model->device());
+  if (!pool.ok())
+    return pool.status();
+  made->pool = *pool;
+  Result<SessionBuffers> buffers = SessionBuffers::create(*model);
+  if (!buffers.ok())
+    return buffers.status();
+  made->buffers = std::move(*buffers);
+  Result<std::unique_ptr<StepQueue>> queue =
+      StepQueue::create(made->pool, model->device(), made->buffers.control(),
+                        made->buffers.history());
+  if (!queue.ok())
+    return queue.status();
+  made->queue = std::move(*queue);
+  if (options.fill)
+    if (Status status =
+            made->buffers.fill(*made->pool, model->target(), *options.fill);
+        !status.ok())
+      return status;
+  made->known.reserve(size_t(made->capacity()) + 1); // no growth while running
+  return made;
+}
+
+Session::~Session() {
+  // Programs, queue and buffers go away below: nothing may be under way.
+  queue.reset();
+  recorded.clear();
+}
+
+uint32_t Session::capacity() const {
+  return owner->metadata().model()->context();
+}
+
+size_t Session::match(const uint32_t *tokens, size_t count) const {
+  size_t same = 0;
+  while (same < count && same < known.size() && known[same] == tokens[same])
+    ++same;
+  return same;
+}
+
+Status Session::truncate(size_t length) {
+  if (length > known.size())
+    return {StatusCode::InvalidArgument,
+            concat("expects a length of at most ", known.size(),
+                   " tokens, but got ", length)};
+  if (Status status = stop(); !status.ok())
+    return status;
+  known.resize(length);
+  filled = std::min<uint32_t>(filled, uint32_t(length));
+  return {};
+}
+
+Status Session::setSampling(const Sampling &wanted) {
+  if (Status status = wanted.check(); !status.ok())
+    return status;
+  sampling = wanted;
+  return {};
+}
+
+Result<RecordedProgram *> Session::program(ProgramKind kind, uint32_t width) {
+  const format::Target &target = owner->target();
+  const format::Program *wanted = findProgram(target, kind, width);
+  if (!wanted)
+    return Status(StatusCode::Unsupported,
+                  concat("expects a program ", nameOf(kind), " at width ",
+                         width, ", but target '", target.name()->string_view(),
+                         "' has none"));
+  size_t index = 0;
+  while (target.programs()->Get(uint32_t(index)) != wanted)
+    ++index;
+  if (!recorded[index]) {
+    Status status = owner->pipelines().ensure(vulkan::kernelsOf(*wanted));
+    if (!status.ok())
+      return status.within(concat("program ", nameOf(*wanted)));
+    Result<Recorded> made =
+        RecordedProgram::record(pool, owner->pipelines(), target, *wanted,
+                                buffers.all(), /*timed=*/false);
+    if (!made.ok())
+      return made.status();
+    recorded[index] = std::move(*made);
+  }
+  return recorded[index].get();
+}
+
+Status Session::prepare(ProgramKind kind, uint32_t width) {
+  return program(kind, width).status();
+}
+
+ProgramKind Session::innerKind(uint32_t width) const {
+  return findProgram(owner->target(), ProgramKind::append, width)
+             ? ProgramKind::append
+             : ProgramKind::sample;
+}
+
+std::vector<uint32_t> Session::innerWidths() const {
+  std::vector<uint32_t> widths = widthsOf(owner->target(), ProgramKind::append);
+  if (widths.empty())
+    widths = widthsOf(owner->target(), ProgramKind::sample);
+  return widths;
+}
+
+StepInput Session::input(uint32_t base, const uint32_t *tokens,
+                         uint32_t count) const {
+  return {base, tokens, count, capacity(), sampling};
+}
+
+Status Session::checkFeed(const uint32_t *tokens, size_t count) const {
+  uint32_t vocabulary = owner->metadata().model()->vocabulary();
+  for (size_t i = 0; i < count; ++i)
+    if (tokens[i] >= vocabulary)
+      return {StatusCode::InvalidArgument,
+              concat("expects token ids below ", vocabulary, ", but token ", i,
+                     " is ", tokens[i])};
+  if (known.size() + count > capacity())
+    return {StatusCode::Context,
+            concat("expects at most ", capacity(),
+                   " tokens (the context the package was compiled for), but "
+                   "got ",
+                   known.size() + count,
+                   "; shorten the prompt, or compile with a larger --context")};
+  if (filled == known.size() && count == 0)
+    return {StatusCode::InvalidArgument,
+            "expects at least one token to go on from, but got none"};
+  return {};
+}
+
+Result<uint64_t> Session::feed(const uint32_t *tokens, size_t count,
+                               ProgramKind kind) {
+  if (Status status = stop(); !status.ok())
+    return status;
+  if (Status status = checkFeed(tokens, count); !status.ok())
+    return status;
+  size_t before = known.size();
+  uint32_t filledBefore = filled;
+  known.insert(known.end(), tokens, tokens + count);
+  std::vector<uint32_t> inner = innerWidths();
+  Result<uint64_t> number = submitPlan(
+      planSteps(uint32_t(known.size()) - filled, inner,
+                kind == ProgramKind::append ? inner
+                                            : widthsOf(owner->target(), kind)),
+      kind);
+  if (!number.ok()) {
+    known.resize(before);
+    filled = filledBefore;
+  }
+  return number;
+}
+
+Result<uint64_t> Session::submitPlan(const std::vector<PlannedStep> &plan,
+                                     ProgramKind kind) {
+  auto kindOf = [&](size_t i) {
+    bool last = i + 1 == plan.size() && kind != ProgramKind::append;
+    return last ? kind : innerKind(plan[i].width);
+  };
+  // All pipelines first, so that the threads that make them work at once.
+  std::vector<uint32_t> kernels;
+  for (size_t i = 0; i < plan.size(); ++i)
+    if (const format::Program *next =
+            findProgram(owner->target(), kindOf(i), plan[i].width))
+      for (uint32_t kernel : vulkan::kernelsOf(*next))
+        kernels.push_back(kernel);
+  if (Status status = owner->pipelines().ensure(kernels); !status.ok())
+    return status;
+
+  uint64_t number = 0;
+  for (size_t i = 0; i < plan.size(); ++i) {
+    Result<RecordedProgram *> step = program(kindOf(i), plan[i].width);
+    if (!step.ok())
+      return step.status();
+    StepInput given = input(filled, known.data() + filled, plan[i].count);
+    Result<uint64_t> submitted = queue->submit((*step)->commands(), &given);
+    if (!submitted.ok())
+      return submitted.status();
+    number = *submitted;
+    filled += plan[i].count;
+  }
+  return number;
+}
+
+Status Session::append(const uint32_t *tokens, size_t count) {
+  Result<uint64_t> step = feed(tokens, count, ProgramKind::append);
+  return step.ok() ? queue->wait(*step) : step.status();
+}
+
+Status Session::evaluateLast(const uint32_t *tokens, size_t count,
+                             float *logits) {
+  if (!buffers.hasLogits())
+    return {StatusCode::Unsupported, "the package gives no logits out"};
+  Result<uint64_t> step = feed(tokens, count, ProgramKind::sample);
+  if (!step.ok())
+    return step.status();
+  if (Status status = queue->wait(*step); !status.ok())
+    return status;
+  if (Status status = owner->ready(); !status.ok())
+    return status;
+  return buffers.readLogits(*pool, 1, owner->metadata().model()->vocabulary(),
+                            logits);
+}
+
+Status Session::evaluate(const uint32_t *tokens, size_t count, float *logits) {
+  std::vector<uint32_t> widths = widthsOf(owner->target(), ProgramKind::logits);
+  if (!buffers.hasLogits() || widths.empty())
+    return {StatusCode::Unsupported,
+            "expects a package with programs that give all logits out, but it "
+            "has none; compile it with small --widths"};
+  if (Status status = stop(); !status.ok())
+    return status;
+  // What was sampled last and never fed belongs before the new tokens.
+  if (filled < known.size())
+    if (Status status = append(nullptr, 0); !status.ok())
+      return status;
+  if (Status status = checkFeed(tokens, count); !status.ok())
+    return status;
+  uint32_t vocabulary = owner->metadata().model()->vocabulary();
+  for (const PlannedStep &step : planSteps(uint32_t(count), widths, widths)) {
+    Result<RecordedProgram *> made = program(ProgramKind::logits, step.width);
+    if (!made.ok())
+      return made.status();
+    known.insert(known.end(), tokens, tokens + step.count);
+    StepInput given = input(filled, tokens, step.count);
+    Result<uint64_t> number = queue->submit((*made)->commands(), &given);
+    if (!number.ok())
+      return number.status();
+    if (Status status = queue->wait(*number); !status.ok())
+      return status;
+    if (Status status =
+            buffers.readLogits(*pool, step.count, vocabulary, logits);
+        !status.ok())
+      return status;
+    filled += step.count;
+    tokens += step.count;
+    logits += size_t(step.count) * vocabulary;
+  }
+  return owner->ready();
+}
+
+Status Session::start(const uint32_t *tokens, size_t count, uint64_t wanted) {
+  if (wanted == 0)
+    return {StatusCode::InvalidArgument,
+            "expects a budget of at least one token, but got 0"};
+  Result<uint64_t> step = feed(tokens, count, ProgramKind::sample);
+  if (!step.ok())
+    return step.status();
+  push(*step, filled);
+  nextBase = filled;
+  budget = wanted - 1;
+  // Made while the prompt runs.
+  if (budget > 0 && nextBase < capacity())
+    if (Status status = prepare(ProgramKind::sample, 1); !status.ok())
+      return status;
+  return pump();
+}
+
+void Session::push(uint64_t step, uint32_t slot) {
+  pending[(firstPending + pendingCount++) % pending.size()] = {step, slot};
+}
+
+/// Submits decode steps as far ahead as allowed. Each takes the token that the
+/// step before it left in the history.
+Status Session::pump() {
+  while (budget > 0 && pendingCount < options.ahead && nextBase < capacity()) {
+    Result<RecordedProgram *> decode = program(ProgramKind::sample, 1);
+    if (!decode.ok())
+      return decode.status();
+    Result<uint64_t> step = queue->submit((*decode)->commands(), nullptr);
+    if (!step.ok())
+      return step.status();
+    push(*step, ++nextBase);
+    --budget;
+  }
+  return {};
+}
+
+Result<uint32_t> Session::next() {
+  if (pendingCount == 0) {
+    if (budget > 0)
+      return Status(StatusCode::Context,
+                    concat("the context of ", capacity(), " tokens is full"));
+    return Status(StatusCode::InvalidArgument,
+                  "expects `start` with a budget of tokens before `next`, but "
+                  "none is left");
+  }
+  Pending first = pending[firstPending];
+  if (Status status = queue->wait(first.step); !status.ok())
+    return status;
+  if (Status status = owner->ready(); !status.ok())
+    return status;
+  uint32_t token = buffers.tokens()[first.slot];
+  uint32_t vocabulary = owner->metadata().model()->vocabulary();
+  if (token >= vocabulary)
+    return Status(StatusCode::DeviceError,
+                  concat("expects a token id below ", vocabulary,
+                         ", but the device sampled ", token));
+  firstPending = (firstPending + 1) % pending.size();
+  --pendingCount;
+  known.push_back(token);
+  filled = first.slot;
+  if (Status status = pump(); !status.ok())
+    return status;
+  return token;
+}
+
+Status Session::stop() {
+  budget = 0;
+  pendingCount = 0;
+  return queue->drain();
+}
+
+Result<std::vector<double>> Session::measure(ProgramKind kind, uint32_t width,
+                                             uint32_t base, bool perDispatch) {
+  if (base < filled || uint64_t(base) + width > capacity())
+    return Status(StatusCode::InvalidArgument,
+                  concat("expects slots from ", filled, " to ", capacity(),
+                         ", but got ", width, " from ", base));
+  if (Status status = stop(); !status.ok())
+    return status;
+  Result<RecordedProgram *> plain = program(kind, width);
+  if (!plain.ok())
+    return plain.status();
+  RecordedProgram *step = *plain;
+  Recorded timed;
+  if (perDispatch) {
+    Result<Recorded> made = RecordedProgram::record(
+        pool, owner->pipelines(), owner->target(),
+        *findProgram(owner->target(), kind, width), buffers.all(), true);
+    if (!made.ok())
+      return made.status();
+    timed = std::move(*made);
+    step = timed.get();
+  }
+  std::vector<uint32_t> zeros(width);
+  StepInput given = input(base, zeros.data(), width);
+  Result<uint64_t> number = queue->submit(step->commands(), &given);
+  if (!number.ok())
+    return number.status();
+  if (Status status = queue->wait(*number); !status.ok())
+    return status;
+  return perDispatch ? step->times() : std::vector<double>();
+}
+
+} // namespace sprig

@@ -1,0 +1,118 @@
+//===- Session.h - one sequence of tokens on a model
+//---------------------------===//
+#pragma once
+
+#include "runtime/Session/SessionBuffers.h"
+#include "runtime/Session/StepPlan.h"
+#include "runtime/Session/StepQueue.h"
+
+#include <optional>
+
+namespace sprig {
+
+/// NaN as one f32 and as two f16.
+inline constexpr uint32_t kPoison = 0xffffffff;
+
+struct SessionOptions {
+  /// Word that KV cache and scratch are filled with first: kPoison finds
+  /// kernels that read what they did not write. Unset: left as it comes.
+  std::optional<uint32_t> fill;
+  /// Steps that may be under way at once, 1 to StepQueue::kMostUnderWay.
+  uint32_t ahead = 3;
+};
+
+/// A sequence and its KV cache. Tokens are fed, logits read or tokens sampled,
+/// and the sequence cut back to any length. Not thread-safe; sessions of one
+/// model may be used from different threads.
+class Session {
+public:
+  static Result<std::unique_ptr<Session>> create(std::shared_ptr<Model> model,
+                                                 const SessionOptions &options);
+  ~Session();
+  Session(const Session &) = delete;
+
+  Model &model() { return *owner; }
+  /// The whole sequence; the last sampled token may not be in the cache yet.
+  const std::vector<uint32_t> &tokens() const { return known; }
+  /// Tokens whose keys and values are in the cache.
+  uint32_t cached() const { return filled; }
+  uint32_t capacity() const;
+  uint64_t deviceBytes() const { return buffers.allocated(); }
+
+  /// How many leading tokens of `tokens` the session holds already.
+  size_t match(const uint32_t *tokens, size_t count) const;
+  /// Cuts the sequence to `length` tokens; steps under way are dropped.
+  Status truncate(size_t length);
+
+  /// Applies from the next `start`.
+  Status setSampling(const Sampling &sampling);
+
+  /// Feeds tokens without asking for anything.
+  Status append(const uint32_t *tokens, size_t count);
+  /// Feeds tokens; writes `count` rows of `vocabulary` logits, one after each.
+  Status evaluate(const uint32_t *tokens, size_t count, float *logits);
+  /// Feeds tokens; writes the logits after the last one.
+  Status evaluateLast(const uint32_t *tokens, size_t count, float *logits);
+
+  /// Feeds tokens and starts to sample up to `budget` tokens, a few steps ahead
+  /// of what `next` has taken. Without tokens it goes on from the last sampled
+  /// one.
+  Status start(const uint32_t *tokens, size_t count, uint64_t budget);
+  /// The next sampled token. StatusCode::Context when the cache is full,
+  /// InvalidArgument when the budget is used up.
+  Result<uint32_t> next();
+  /// Drops what was sampled ahead.
+  Status stop();
+
+  /// Makes pipelines and records the commands of a program that will be needed.
+  Status prepare(format::ProgramKind kind, uint32_t width);
+  /// Runs one program on `width` copies of token 0 at slots from `base`, which
+  /// is not below `cached()`, and waits for it; the sequence stays as it was.
+  /// With `perDispatch`, answers when each dispatch ended
+  /// (RecordedProgram::times).
+  Result<std::vector<double>> measure(format::ProgramKind kind, uint32_t width,
+                                      uint32_t base, bool perDispatch);
+
+private:
+  Session() = default;
+
+  using Recorded = std::unique_ptr<vulkan::RecordedProgram>;
+  Result<vulkan::RecordedProgram *> program(format::ProgramKind kind,
+                                            uint32_t width);
+  /// `append` where the target has it at this width, otherwise `sample`.
+  format::ProgramKind innerKind(uint32_t width) const;
+  std::vector<uint32_t> innerWidths() const;
+  StepInput input(uint32_t base, const uint32_t *tokens, uint32_t count) const;
+  Status checkFeed(const uint32_t *tokens, size_t count) const;
+  /// Feeds known[filled…] and `tokens` by inner programs, and the end of them
+  /// by one of `kind`; returns that step's number.
+  Result<uint64_t> feed(const uint32_t *tokens, size_t count,
+                        format::ProgramKind kind);
+  Result<uint64_t> submitPlan(const std::vector<PlannedStep> &plan,
+                              format::ProgramKind kind);
+  void push(uint64_t step, uint32_t slot);
+  Status pump();
+
+  std::shared_ptr<Model> owner;
+  SessionOptions options;
+  Sampling sampling;
+  SessionBuffers buffers;
+  std::shared_ptr<vulkan::CommandPool> pool;
+  std::vector<Recorded> recorded; ///< one a program of the target
+  std::unique_ptr<StepQueue> queue;
+
+  std::vector<uint32_t> known;
+  uint32_t filled = 0;
+  /// Sampling steps under way, oldest first from `firstPending` round: number,
+  /// and the slot their token will be in.
+  struct Pending {
+    uint64_t step;
+    uint32_t slot;
+  };
+  std::array<Pending, StepQueue::kMostUnderWay> pending;
+  uint32_t firstPending = 0, pendingCount = 0;
+  uint64_t budget = 0;   ///< tokens that may still be asked for
+  uint32_t nextBase = 0; ///< slot that the next decode step starts from
+};
+
+} // namespace sprig

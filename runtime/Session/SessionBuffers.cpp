@@ -1,0 +1,129 @@
+#include "runtime/Session/SessionBuffers.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace sprig {
+
+using format::BufferKind;
+using vulkan::Placement;
+
+Result<SessionBuffers> SessionBuffers::create(Model &model) {
+  SessionBuffers made;
+  made.device = model.device();
+  const auto &buffers = *model.target().buffers();
+  made.table.resize(buffers.size());
+  model.addWeightBuffers(made.table);
+
+  // Staged weights ask for the ways of a device with its own memory.
+  bool unified = made.device->physical().unified() &&
+                 model.weightPlacement() != WeightPlacement::Staged;
+  std::vector<vulkan::BufferRequest> requests;
+  std::vector<uint32_t> indices;
+  for (uint32_t i = 0; i < buffers.size(); ++i) {
+    const format::Buffer &buffer = *buffers.Get(i);
+    Placement placement = Placement::Device;
+    switch (buffer.kind()) {
+    case BufferKind::weights:
+      continue;
+    case BufferKind::kv:
+    case BufferKind::scratch:
+      break;
+    case BufferKind::logits:
+      made.logitsIndex = i;
+      placement = unified ? Placement::Shared : Placement::Device;
+      break;
+    case BufferKind::control:
+      made.controlIndex = i;
+      placement = Placement::Shared;
+      break;
+    case BufferKind::history:
+      made.historyIndex = i;
+      placement = Placement::Shared;
+      break;
+    }
+    requests.push_back({buffer.name()->str(), buffer.bytes(), placement});
+    indices.push_back(i);
+  }
+  Result<vulkan::Buffers> owned =
+      vulkan::Buffers::allocate(made.device, requests);
+  if (!owned.ok())
+    return owned.status().within("session");
+  made.owned = std::move(*owned);
+  for (size_t i = 0; i < indices.size(); ++i) {
+    made.table[indices[i]] = made.owned.handle(i);
+    if (indices[i] == made.historyIndex)
+      made.mappedHistory = static_cast<const uint32_t *>(made.owned.mapped(i));
+    if (indices[i] == made.logitsIndex && unified)
+      made.mappedLogits = static_cast<const float *>(made.owned.mapped(i));
+  }
+  return made;
+}
+
+uint64_t SessionBuffers::allocated() const {
+  return owned.allocated() + readback.allocated();
+}
+
+Status
+SessionBuffers::runOnce(vulkan::CommandPool &pool,
+                        const std::function<void(VkCommandBuffer)> &record) {
+  Result<VkCommandBuffer> commands = pool.allocate();
+  if (!commands.ok())
+    return commands.status();
+  Result<vulkan::Fence> fence = vulkan::Fence::create(device);
+  if (!fence.ok())
+    return fence.status();
+  if (Status status =
+          pool.begin(*commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT);
+      !status.ok())
+    return status;
+  record(*commands);
+  if (Status status = pool.end(*commands); !status.ok())
+    return status;
+  if (Status status = device->submit(&*commands, 1, fence->handle());
+      !status.ok())
+    return status;
+  return fence->wait("copy");
+}
+
+Status SessionBuffers::readLogits(vulkan::CommandPool &pool, uint32_t rows,
+                                  uint32_t vocabulary, float *out) {
+  uint64_t bytes = 4 * uint64_t(rows) * vocabulary;
+  if (mappedLogits) {
+    std::memcpy(out, mappedLogits, bytes);
+    return {};
+  }
+  if (readback.size() == 0 || readback.bytes(0) < bytes) {
+    readback = {};
+    Result<vulkan::Buffers> made = vulkan::Buffers::allocate(
+        device, {{"logits for the host", bytes, Placement::Readback}});
+    if (!made.ok())
+      return made.status();
+    readback = std::move(*made);
+  }
+  const vulkan::DeviceFunctions &vk = device->functions();
+  Status status = runOnce(pool, [&](VkCommandBuffer commands) {
+    VkBufferCopy region{0, 0, bytes};
+    vk.CmdCopyBuffer(commands, table[logitsIndex], readback.handle(0), 1,
+                     &region);
+    vulkan::recordBarrier(vk, commands, vulkan::kCopyToAny);
+  });
+  if (status.ok())
+    std::memcpy(out, readback.mapped(0), bytes);
+  return status;
+}
+
+Status SessionBuffers::fill(vulkan::CommandPool &pool,
+                            const format::Target &target, uint32_t word) {
+  const vulkan::DeviceFunctions &vk = device->functions();
+  return runOnce(pool, [&](VkCommandBuffer commands) {
+    for (uint32_t i = 0; i < target.buffers()->size(); ++i) {
+      BufferKind kind = target.buffers()->Get(i)->kind();
+      if (kind == BufferKind::kv || kind == BufferKind::scratch)
+        vk.CmdFillBuffer(commands, table[i], 0, VK_WHOLE_SIZE, word);
+    }
+    vulkan::recordBarrier(vk, commands, vulkan::kCopyToAny);
+  });
+}
+
+} // namespace sprig

@@ -1,0 +1,45 @@
+//===- SessionBuffers.h - the memory of one session
+//----------------------------===//
+#pragma once
+
+#include "runtime/Model/Model.h"
+#include "runtime/Vulkan/CommandPool.h"
+
+namespace sprig {
+
+/// KV cache, activations, control block, history and logits: every buffer of
+/// the target that is not weights.
+class SessionBuffers {
+public:
+  static Result<SessionBuffers> create(Model &model);
+
+  /// One VkBuffer a buffer of the target, weights included.
+  const std::vector<VkBuffer> &all() const { return table; }
+  VkBuffer control() const { return table[controlIndex]; }
+  VkBuffer history() const { return table[historyIndex]; }
+  /// The host's view of the history.
+  const volatile uint32_t *tokens() const { return mappedHistory; }
+  uint64_t allocated() const;
+  bool hasLogits() const { return logitsIndex != UINT32_MAX; }
+
+  /// Copies `rows` rows of `vocabulary` logits out; the step that wrote them
+  /// has finished.
+  Status readLogits(vulkan::CommandPool &pool, uint32_t rows,
+                    uint32_t vocabulary, float *out);
+  /// Fills KV cache and scratch with copies of a word.
+  Status fill(vulkan::CommandPool &pool, const format::Target &target,
+              uint32_t word);
+
+private:
+  Status runOnce(vulkan::CommandPool &pool,
+                 const std::function<void(VkCommandBuffer)> &record);
+
+  std::shared_ptr<vulkan::Device> device;
+  vulkan::Buffers owned, readback;
+  std::vector<VkBuffer> table;
+  uint32_t controlIndex = 0, historyIndex = 0, logitsIndex = UINT32_MAX;
+  const volatile uint32_t *mappedHistory = nullptr;
+  const float *mappedLogits = nullptr; ///< null: the host cannot reach them
+};
+
+} // namespace sprig

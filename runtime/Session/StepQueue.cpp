@@ -1,0 +1,115 @@
+#include "runtime/Session/StepQueue.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace sprig {
+namespace {
+
+/// vkCmdUpdateBuffer takes at most 64 KiB.
+constexpr uint32_t kMostTokens = 65536 / 4;
+
+/// The words of the control block that the host sets; the rest starts at 0.
+std::array<uint32_t, format::Steps + 1> controlWords(const StepInput &input) {
+  std::array<uint32_t, format::Steps + 1> words{};
+  auto number = [](float value) {
+    uint32_t bits;
+    std::memcpy(&bits, &value, 4);
+    return bits;
+  };
+  const Sampling &sampling = input.sampling;
+  words[format::Base] = input.base;
+  words[format::Count] = input.count;
+  words[format::Capacity] = input.capacity;
+  words[format::SeedLow] = uint32_t(sampling.seed);
+  words[format::SeedHigh] = uint32_t(sampling.seed >> 32);
+  words[format::Temperature] = number(sampling.temperature);
+  words[format::TopK] = sampling.topK;
+  words[format::TopP] = number(sampling.topP);
+  words[format::MinP] = number(sampling.minP);
+  words[format::RepeatPenalty] = number(sampling.repeatPenalty);
+  words[format::RepeatLastN] = sampling.repeatLastN;
+  return words;
+}
+
+} // namespace
+
+Result<std::unique_ptr<StepQueue>>
+StepQueue::create(std::shared_ptr<vulkan::CommandPool> pool,
+                  std::shared_ptr<vulkan::Device> device, VkBuffer control,
+                  VkBuffer history) {
+  std::unique_ptr<StepQueue> made(new StepQueue);
+  made->pool = std::move(pool);
+  made->device = std::move(device);
+  made->control = control;
+  made->history = history;
+  for (Slot &slot : made->slots) {
+    Result<VkCommandBuffer> commands = made->pool->allocate();
+    if (!commands.ok())
+      return commands.status();
+    Result<vulkan::Fence> fence = vulkan::Fence::create(made->device);
+    if (!fence.ok())
+      return fence.status();
+    slot.prologue = *commands;
+    slot.fence = std::move(*fence);
+  }
+  return made;
+}
+
+StepQueue::~StepQueue() {
+  // The command buffers and what they use may not be freed under way.
+  if (device && underWay() > 0)
+    (void)device->waitIdle();
+}
+
+Status StepQueue::recordPrologue(VkCommandBuffer commands,
+                                 const StepInput &input) {
+  const vulkan::DeviceFunctions &vk = device->functions();
+  if (Status status =
+          pool->begin(commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT);
+      !status.ok())
+    return status;
+  auto words = controlWords(input);
+  vk.CmdUpdateBuffer(commands, control, 0, sizeof(words), words.data());
+  for (uint32_t at = 0; at < input.count; at += kMostTokens) {
+    uint32_t count = std::min(kMostTokens, input.count - at);
+    vk.CmdUpdateBuffer(commands, history, 4 * uint64_t(input.base + at),
+                       4 * uint64_t(count), input.tokens + at);
+  }
+  vulkan::recordBarrier(vk, commands, vulkan::kCopyToAny);
+  return pool->end(commands);
+}
+
+Result<uint64_t> StepQueue::submit(VkCommandBuffer program,
+                                   const StepInput *input) {
+  if (underWay() == kMostUnderWay)
+    if (Status status = wait(finished + 1); !status.ok())
+      return status;
+  Slot &slot = slots[submitted % kMostUnderWay];
+  VkCommandBuffer buffers[2];
+  uint32_t count = 0;
+  if (input) {
+    if (Status status = recordPrologue(slot.prologue, *input); !status.ok())
+      return status;
+    buffers[count++] = slot.prologue;
+  }
+  buffers[count++] = program;
+  if (Status status = device->submit(buffers, count, slot.fence.handle());
+      !status.ok())
+    return status;
+  return ++submitted;
+}
+
+Status StepQueue::wait(uint64_t number) {
+  while (finished < number) {
+    Slot &slot = slots[finished % kMostUnderWay];
+    if (Status status = slot.fence.wait("step"); !status.ok())
+      return status;
+    if (Status status = slot.fence.reset(); !status.ok())
+      return status;
+    ++finished;
+  }
+  return {};
+}
+
+} // namespace sprig

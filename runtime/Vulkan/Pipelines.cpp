@@ -1,0 +1,154 @@
+#include "runtime/Vulkan/Pipelines.h"
+#include "runtime/Support/Parallel.h"
+#include "runtime/Support/Strings.h"
+#include "runtime/Vulkan/Result.h"
+
+#include <algorithm>
+
+namespace sprig::vulkan {
+
+Pipelines::Pipelines(std::shared_ptr<Device> usedDevice,
+                     std::shared_ptr<PipelineCache> usedCache,
+                     const format::Target &usedTarget)
+    : device(std::move(usedDevice)), cache(std::move(usedCache)),
+      target(usedTarget), entries(usedTarget.kernels()->size()) {}
+
+Pipelines::~Pipelines() {
+  const DeviceFunctions &vk = device->functions();
+  for (const Entry &entry : entries) {
+    if (entry.pipeline)
+      vk.DestroyPipeline(device->handle(), entry.pipeline, nullptr);
+    if (entry.layout)
+      vk.DestroyPipelineLayout(device->handle(), entry.layout, nullptr);
+    if (entry.set)
+      vk.DestroyDescriptorSetLayout(device->handle(), entry.set, nullptr);
+  }
+}
+
+Status Pipelines::ensure(const std::vector<uint32_t> &kernels) {
+  std::vector<uint32_t> mine;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    for (uint32_t kernel : kernels) {
+      if (entries[kernel].state != State::Missing)
+        continue;
+      entries[kernel].state = State::Underway;
+      mine.push_back(kernel);
+    }
+  }
+  parallelFor(mine.size(), usefulThreads(), [&](size_t i) {
+    // Filled aside: a waiter looks at the state only under the lock.
+    Entry entry;
+    Status status = create(mine[i], entry);
+    std::lock_guard<std::mutex> lock(mutex);
+    entry.state = status.ok() ? State::Ready : State::Failed;
+    entry.error = std::move(status);
+    entries[mine[i]] = std::move(entry);
+    changed.notify_all();
+  });
+  std::unique_lock<std::mutex> lock(mutex);
+  for (uint32_t kernel : kernels) {
+    changed.wait(lock, [&] { return entries[kernel].state >= State::Ready; });
+    if (!entries[kernel].error.ok())
+      return entries[kernel].error;
+  }
+  return {};
+}
+
+Status Pipelines::makeLayouts(const format::Kernel &kernel, Entry &entry) {
+  const DeviceFunctions &vk = device->functions();
+  std::string name = kernel.name()->str();
+  std::vector<VkDescriptorSetLayoutBinding> bindings(kernel.bindings());
+  for (uint32_t i = 0; i < kernel.bindings(); ++i) {
+    bool uniform = kernel.uniform_bindings() >> i & 1;
+    bindings[i] = {i,
+                   uniform ? VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER
+                           : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                   1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
+  }
+  VkDescriptorSetLayoutCreateInfo set{
+      VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
+  set.bindingCount = uint32_t(bindings.size());
+  set.pBindings = bindings.data();
+  if (Status status = checked(vk.CreateDescriptorSetLayout(
+                                  device->handle(), &set, nullptr, &entry.set),
+                              "vkCreateDescriptorSetLayout", name);
+      !status.ok())
+    return status;
+  VkPushConstantRange constants{VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                                kernel.push_constant_bytes()};
+  VkPipelineLayoutCreateInfo layout{
+      VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
+  layout.setLayoutCount = 1;
+  layout.pSetLayouts = &entry.set;
+  layout.pushConstantRangeCount = constants.size ? 1 : 0;
+  layout.pPushConstantRanges = &constants;
+  return checked(vk.CreatePipelineLayout(device->handle(), &layout, nullptr,
+                                         &entry.layout),
+                 "vkCreatePipelineLayout", name);
+}
+
+Status Pipelines::create(uint32_t index, Entry &entry) {
+  const DeviceFunctions &vk = device->functions();
+  const format::Kernel &kernel = *target.kernels()->Get(index);
+  std::string name = concat("kernel '", kernel.name()->string_view(), "'");
+  if (Status status = makeLayouts(kernel, entry); !status.ok())
+    return status;
+  VkShaderModuleCreateInfo code{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
+  code.codeSize = 4 * size_t(kernel.spirv()->size());
+  code.pCode = kernel.spirv()->data();
+  VkShaderModule module = VK_NULL_HANDLE;
+  if (Status status = checked(
+          vk.CreateShaderModule(device->handle(), &code, nullptr, &module),
+          "vkCreateShaderModule", name);
+      !status.ok())
+    return status;
+
+  VkComputePipelineCreateInfo info{
+      VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
+  info.layout = entry.layout;
+  info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
+  info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+  info.stage.module = module;
+  info.stage.pName = kernel.entry()->c_str();
+  VkPipelineShaderStageRequiredSubgroupSizeCreateInfo size{
+      VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO};
+  size.requiredSubgroupSize = kernel.subgroup_size();
+  if (kernel.subgroup_size() != 0 && device->physical().subgroupSizeControl)
+    info.stage.pNext = &size;
+  VkPipelineCreationFeedback feedback{}, stageFeedback{};
+  VkPipelineCreationFeedbackCreateInfo asked{
+      VK_STRUCTURE_TYPE_PIPELINE_CREATION_FEEDBACK_CREATE_INFO};
+  asked.pPipelineCreationFeedback = &feedback;
+  asked.pipelineStageCreationFeedbackCount = 1;
+  asked.pPipelineStageCreationFeedbacks = &stageFeedback;
+  if (device->feedback())
+    info.pNext = &asked;
+  if (device->statistics())
+    info.flags |= VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR;
+  VkResult result = vk.CreateComputePipelines(
+      device->handle(), cache->handle(), 1, &info, nullptr, &entry.pipeline);
+  vk.DestroyShaderModule(device->handle(), module, nullptr);
+  if (Status status = checked(result, "vkCreateComputePipelines", name);
+      !status.ok())
+    return status;
+  ++madeCount;
+  constexpr auto kHit =
+      VK_PIPELINE_CREATION_FEEDBACK_VALID_BIT |
+      VK_PIPELINE_CREATION_FEEDBACK_APPLICATION_PIPELINE_CACHE_HIT_BIT;
+  if ((feedback.flags & kHit) == kHit)
+    ++hitCount;
+  return {};
+}
+
+std::vector<uint32_t> kernelsOf(const format::Program &program) {
+  std::vector<uint32_t> kernels;
+  for (const format::Command *command : *program.commands())
+    if (command->dispatch())
+      kernels.push_back(command->dispatch()->kernel());
+  std::sort(kernels.begin(), kernels.end());
+  kernels.erase(std::unique(kernels.begin(), kernels.end()), kernels.end());
+  return kernels;
+}
+
+} // namespace sprig::vulkan

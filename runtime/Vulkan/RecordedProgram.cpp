@@ -1,0 +1,213 @@
+#include "runtime/Vulkan/RecordedProgram.h"
+#include "runtime/Package/Names.h"
+#include "runtime/Vulkan/Result.h"
+
+#include <algorithm>
+
+namespace sprig::vulkan {
+namespace {
+
+std::vector<const format::Dispatch *>
+dispatchesOf(const format::Program &program) {
+  std::vector<const format::Dispatch *> dispatches;
+  for (const format::Command *command : *program.commands())
+    if (command->dispatch())
+      dispatches.push_back(command->dispatch());
+  return dispatches;
+}
+
+bool isUniform(const format::Target &target, const format::Dispatch &dispatch,
+               uint32_t binding) {
+  return target.kernels()->Get(dispatch.kernel())->uniform_bindings() >>
+             binding &
+         1;
+}
+
+} // namespace
+
+RecordedProgram::~RecordedProgram() {
+  if (!pool)
+    return;
+  const Device &device = pool->device();
+  if (setPool)
+    device.functions().DestroyDescriptorPool(device.handle(), setPool, nullptr);
+  if (queries)
+    device.functions().DestroyQueryPool(device.handle(), queries, nullptr);
+}
+
+Status RecordedProgram::makeSets(const Pipelines &pipelines,
+                                 const format::Target &target,
+                                 const format::Program &program,
+                                 const std::vector<VkBuffer> &buffers) {
+  const Device &device = pool->device();
+  const DeviceFunctions &vk = device.functions();
+  std::vector<const format::Dispatch *> dispatches = dispatchesOf(program);
+  if (dispatches.empty())
+    return {};
+  std::vector<VkDescriptorSetLayout> layouts;
+  uint32_t storage = 0, uniform = 0;
+  for (const format::Dispatch *dispatch : dispatches) {
+    layouts.push_back(pipelines.setLayout(dispatch->kernel()));
+    for (uint32_t i = 0; i < dispatch->bindings()->size(); ++i)
+      ++(isUniform(target, *dispatch, i) ? uniform : storage);
+  }
+  std::vector<VkDescriptorPoolSize> sizes;
+  if (storage)
+    sizes.push_back({VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, storage});
+  if (uniform)
+    sizes.push_back({VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, uniform});
+  VkDescriptorPoolCreateInfo poolInfo{
+      VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
+  poolInfo.maxSets = uint32_t(dispatches.size());
+  poolInfo.poolSizeCount = uint32_t(sizes.size());
+  poolInfo.pPoolSizes = sizes.data();
+  if (Status status =
+          checked(vk.CreateDescriptorPool(device.handle(), &poolInfo, nullptr,
+                                          &setPool),
+                  "vkCreateDescriptorPool", nameOf(program));
+      !status.ok())
+    return status;
+  sets.resize(dispatches.size());
+  VkDescriptorSetAllocateInfo setInfo{
+      VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO};
+  setInfo.descriptorPool = setPool;
+  setInfo.descriptorSetCount = uint32_t(layouts.size());
+  setInfo.pSetLayouts = layouts.data();
+  if (Status status = checked(
+          vk.AllocateDescriptorSets(device.handle(), &setInfo, sets.data()),
+          "vkAllocateDescriptorSets", nameOf(program));
+      !status.ok())
+    return status;
+
+  std::vector<VkDescriptorBufferInfo> ranges;
+  std::vector<VkWriteDescriptorSet> writes;
+  ranges.reserve(storage + uniform); // writes point into it
+  writes.reserve(storage + uniform);
+  for (size_t d = 0; d < dispatches.size(); ++d)
+    for (uint32_t i = 0; i < dispatches[d]->bindings()->size(); ++i) {
+      const format::Binding &binding = *dispatches[d]->bindings()->Get(i);
+      ranges.push_back(
+          {buffers[binding.buffer()], binding.offset(), binding.bytes()});
+      VkWriteDescriptorSet write{VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET};
+      write.dstSet = sets[d];
+      write.dstBinding = i;
+      write.descriptorCount = 1;
+      write.descriptorType = isUniform(target, *dispatches[d], i)
+                                 ? VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER
+                                 : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+      write.pBufferInfo = &ranges.back();
+      writes.push_back(write);
+    }
+  vk.UpdateDescriptorSets(device.handle(), uint32_t(writes.size()),
+                          writes.data(), 0, nullptr);
+  return {};
+}
+
+Status RecordedProgram::makeQueries(const format::Program &program) {
+  const Device &device = pool->device();
+  if (device.physical().timestampBits == 0)
+    return {StatusCode::Unsupported,
+            "expects a device queue with timestamps, but it has none"};
+  VkQueryPoolCreateInfo info{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO};
+  info.queryType = VK_QUERY_TYPE_TIMESTAMP;
+  info.queryCount = uint32_t(dispatchesOf(program).size()) + 1;
+  queryCount = info.queryCount;
+  return checked(device.functions().CreateQueryPool(device.handle(), &info,
+                                                    nullptr, &queries),
+                 "vkCreateQueryPool", nameOf(program));
+}
+
+void RecordedProgram::recordDispatch(const format::Dispatch &dispatch,
+                                     const Pipelines &pipelines,
+                                     VkDescriptorSet set,
+                                     const std::vector<VkBuffer> &buffers,
+                                     VkPipeline &bound) {
+  const DeviceFunctions &vk = pool->device().functions();
+  uint32_t kernel = dispatch.kernel();
+  VkPipelineLayout layout = pipelines.layout(kernel);
+  if (VkPipeline pipeline = pipelines.pipeline(kernel); pipeline != bound) {
+    vk.CmdBindPipeline(buffer, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+    bound = pipeline;
+  }
+  vk.CmdBindDescriptorSets(buffer, VK_PIPELINE_BIND_POINT_COMPUTE, layout, 0, 1,
+                           &set, 0, nullptr);
+  if (dispatch.push_constants() && dispatch.push_constants()->size() != 0)
+    vk.CmdPushConstants(buffer, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                        dispatch.push_constants()->size(),
+                        dispatch.push_constants()->data());
+  if (!dispatch.indirect() || dispatch.indirect()->size() == 0) {
+    vk.CmdDispatch(buffer, dispatch.groups_x(), dispatch.groups_y(),
+                   dispatch.groups_z());
+    return;
+  }
+  const format::Binding &counts = *dispatch.indirect()->Get(0);
+  vk.CmdDispatchIndirect(buffer, buffers[counts.buffer()], counts.offset());
+}
+
+Result<std::unique_ptr<RecordedProgram>> RecordedProgram::record(
+    std::shared_ptr<CommandPool> pool, const Pipelines &pipelines,
+    const format::Target &target, const format::Program &program,
+    const std::vector<VkBuffer> &buffers, bool timed) {
+  std::unique_ptr<RecordedProgram> made(new RecordedProgram);
+  made->pool = pool;
+  if (Status status = made->makeSets(pipelines, target, program, buffers);
+      !status.ok())
+    return status;
+  if (timed)
+    if (Status status = made->makeQueries(program); !status.ok())
+      return status;
+  Result<VkCommandBuffer> allocated = pool->allocate();
+  if (!allocated.ok())
+    return allocated.status();
+  VkCommandBuffer commands = made->buffer = *allocated;
+  if (Status status = pool->begin(
+          commands, timed ? 0 : VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT);
+      !status.ok())
+    return status;
+
+  const DeviceFunctions &vk = pool->device().functions();
+  recordBarrier(vk, commands, kAnyToKernel);
+  uint32_t stamp = 0;
+  auto timestamp = [&] {
+    if (timed)
+      vk.CmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT,
+                           made->queries, stamp++);
+  };
+  if (timed)
+    vk.CmdResetQueryPool(commands, made->queries, 0, made->queryCount);
+  timestamp();
+  VkPipeline bound = VK_NULL_HANDLE;
+  size_t set = 0;
+  for (const format::Command *command : *program.commands()) {
+    if (command->barrier()) {
+      recordBarrier(vk, commands, kKernelToKernel);
+      continue;
+    }
+    made->recordDispatch(*command->dispatch(), pipelines, made->sets[set++],
+                         buffers, bound);
+    timestamp();
+  }
+  recordBarrier(vk, commands, kKernelToAny);
+  if (Status status = pool->end(commands); !status.ok())
+    return status;
+  return made;
+}
+
+Result<std::vector<double>> RecordedProgram::times() const {
+  const Device &device = pool->device();
+  std::vector<uint64_t> raw(queryCount);
+  VkResult result = device.functions().GetQueryPoolResults(
+      device.handle(), queries, 0, queryCount, 8 * raw.size(), raw.data(), 8,
+      VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT);
+  if (Status status = checked(result, "vkGetQueryPoolResults"); !status.ok())
+    return status;
+  uint32_t bits = device.physical().timestampBits;
+  uint64_t mask = bits >= 64 ? ~uint64_t(0) : (uint64_t(1) << bits) - 1;
+  std::vector<double> times;
+  for (uint64_t value : raw)
+    times.push_back(double((value - raw[0]) & mask) *
+                    double(device.physical().limits().timestampPeriod));
+  return times;
+}
+
+} // namespace sprig::vulkan
