@@ -19,6 +19,7 @@ enum : uint32_t {
   kOpExecutionMode = 16,
   kOpCapability = 17,
   kOpFunction = 54,
+  kOpFunctionEnd = 56,
   kOpDecorate = 71,
   kModelGLCompute = 5,
   kModeLocalSize = 17,
@@ -168,6 +169,7 @@ Status checkSpirv(const format::Kernel &kernel,
     return corrupt("expects an id bound of 1 to 4194304, but got ", words[3]);
   Walk walk(kernel, requirements);
   bool before = true; // the first function ends what Walk looks at
+  uint32_t last = 0;
   for (uint32_t at = 5; at < total;) {
     uint32_t count = words[at] >> 16, opcode = words[at] & 0xffff;
     if (count == 0 || count > total - at)
@@ -178,7 +180,11 @@ Status checkSpirv(const format::Kernel &kernel,
       if (Status status = walk.take(opcode, words + at, count); !status.ok())
         return status;
     at += count;
+    last = opcode;
   }
+  if (last != kOpFunctionEnd)
+    return corrupt("expects a module that ends with a function, but it was cut "
+                   "short");
   return walk.finish();
 }
 

@@ -1,0 +1,128 @@
+#include "runtime/Package/Package.h"
+
+#include "../Tiny/TinyPackage.h"
+#include "runtime/Package/MemoryPlan.h"
+#include "runtime/Package/Verify.h"
+#include "runtime/Package/WeightCheck.h"
+
+#include <cstring>
+#include <fstream>
+#include <gtest/gtest.h>
+
+using namespace sprig;
+using namespace sprig::test;
+
+namespace {
+
+/// Opens a file and hashes its weights.
+Status load(const std::string &path) {
+  Result<std::shared_ptr<const Package>> package = Package::open(path);
+  if (!package.ok())
+    return package.status();
+  return WeightCheck(*package, 0).wait();
+}
+
+void expectError(const Status &status, StatusCode code,
+                 const std::string &part) {
+  EXPECT_EQ(status.code(), code) << status.message();
+  EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+}
+
+TEST(Package, OpensAndCountsMemory) {
+  std::string path = tinyPackage("opens");
+  Result<std::shared_ptr<const Package>> package = Package::open(path);
+  ASSERT_TRUE(package.ok()) << package.status().message();
+  EXPECT_EQ((*package)->metadata().model()->vocabulary(), 50u);
+  EXPECT_TRUE(WeightCheck(*package, 2).wait().ok());
+  MemoryPlan plan = MemoryPlan::of(*(*package)->metadata().targets()->Get(0));
+  EXPECT_EQ(plan.weights, 256u + 300u);
+  EXPECT_EQ(plan.kv, 4u * 64);
+  EXPECT_EQ(plan.scratch, 256u);
+  EXPECT_EQ(plan.logits, 4u * 4 * 50);
+  EXPECT_EQ(plan.control, 256u + 4 * (64 + 16));
+  EXPECT_EQ(plan.total(), plan.weights + plan.session());
+}
+
+TEST(Package, NamesWhatIsWrongWithAFile) {
+  expectError(load("does/not/exist.sprig"), StatusCode::NotFound,
+              "does/not/exist.sprig");
+  expectError(load(writeFile("empty", {})), StatusCode::InvalidArgument,
+              "magic");
+  expectError(load(writeFile("gguf", {'G', 'G', 'U', 'F', 3, 0, 0, 0})),
+              StatusCode::InvalidArgument, "llm-compile");
+  expectError(
+      load(writeFile("text", {'h', 'e', 'l', 'l', 'o', ' ', 'y', 'o', 'u'})),
+      StatusCode::InvalidArgument, "0x68656c6c6f20796f");
+  expectError(load("."), StatusCode::InvalidArgument, "folder");
+
+  std::vector<uint8_t> good = packageBytes(tinyMetadata(), tinyWeights());
+  std::vector<uint8_t> bytes = good;
+  bytes[8] = 2;
+  expectError(load(writeFile("version", bytes)), StatusCode::Unsupported,
+              "expects package version 1, but got 2");
+  bytes = good;
+  bytes.resize(100);
+  expectError(load(writeFile("short-header", bytes)), StatusCode::Corrupt,
+              "cut short");
+  bytes = good;
+  bytes.resize(good.size() - 1);
+  expectError(load(writeFile("short-weights", bytes)), StatusCode::Corrupt,
+              "cut short");
+  bytes = good;
+  bytes.push_back(0);
+  expectError(load(writeFile("long", bytes)), StatusCode::Corrupt, "bytes");
+  bytes = good;
+  bytes.back() ^= 1;
+  expectError(load(writeFile("weights", bytes)), StatusCode::Corrupt,
+              "the weights at bytes");
+}
+
+/// No byte of a file can change unnoticed.
+TEST(Package, EveryChangedByteIsRejected) {
+  std::vector<uint8_t> good = packageBytes(tinyMetadata(), tinyWeights());
+  std::string path = writeFile("changed", good);
+  ASSERT_TRUE(load(path).ok());
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  auto put = [&](size_t at, uint8_t byte) {
+    file.seekp(std::streamoff(at));
+    file.put(char(byte));
+    file.flush();
+  };
+  for (size_t i = 0; i < good.size(); ++i) {
+    put(i, good[i] ^ uint8_t(1u << (i % 8)));
+    EXPECT_FALSE(load(path).ok()) << "byte " << i;
+    put(i, good[i]);
+  }
+  EXPECT_TRUE(load(path).ok());
+}
+
+/// Hashes are no signature: metadata changed by someone who fixes them is
+/// refused, or harmless to read.
+TEST(Package, HostileMetadataIsRefusedOrHarmless) {
+  format::PackageT tiny = tinyMetadata();
+  flatbuffers::FlatBufferBuilder builder;
+  format::FinishPackageBuffer(builder, format::Package::Pack(builder, &tiny));
+  std::vector<uint8_t> metadata(builder.GetBufferPointer(),
+                                builder.GetBufferPointer() + builder.GetSize());
+  size_t refused = 0;
+  for (size_t i = 0; i < metadata.size(); ++i) {
+    for (uint8_t mask : {0x01, 0x80, 0xff}) {
+      metadata[i] ^= mask;
+      flatbuffers::Verifier verifier(metadata.data(), metadata.size());
+      if (!format::VerifyPackageBuffer(verifier) ||
+          !verifyMetadata(*format::GetPackage(metadata.data()),
+                          tinyWeights().size())
+               .ok())
+        ++refused;
+      else // what was accepted can be read without a step outside
+        for (const format::Target *target :
+             *format::GetPackage(metadata.data())->targets())
+          (void)MemoryPlan::of(*target);
+      metadata[i] ^= mask;
+    }
+  }
+  // Names, labels, shader bodies and numbers of reports may change freely.
+  EXPECT_GT(refused, metadata.size() / 2);
+}
+
+} // namespace

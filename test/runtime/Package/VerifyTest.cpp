@@ -1,0 +1,213 @@
+#include "../Tiny/TinyPackage.h"
+#include "runtime/Package/Package.h"
+
+#include <functional>
+#include <gtest/gtest.h>
+
+using namespace sprig;
+using namespace sprig::test;
+using namespace sprig::format;
+
+namespace {
+
+struct Case {
+  const char *name;
+  std::function<void(PackageT &)> change;
+  const char *message; ///< a part of it
+};
+
+DispatchT &firstDispatch(PackageT &package) {
+  return *package.targets[0]->programs[0]->commands[0]->dispatch;
+}
+
+/// Replaces binding 0 (the control block) of the first dispatch.
+void bind(PackageT &package, uint64_t offset, uint64_t bytes, uint32_t buffer,
+          uint32_t access) {
+  firstDispatch(package).bindings[0] = Binding(offset, bytes, buffer, access);
+}
+
+const Case kCases[] = {
+    {"NoTarget", [](PackageT &p) { p.targets.clear(); },
+     "expects at least one target"},
+    {"Vocabulary", [](PackageT &p) { p.model->vocabulary = 0; },
+     "expects a vocabulary"},
+    {"Context", [](PackageT &p) { p.model->context = 0; }, "expects a context"},
+    {"TensorRange", [](PackageT &p) { p.tensors[0]->bytes = 1u << 20; },
+     "tensor 'a'"},
+    {"TensorOverflow", [](PackageT &p) { p.tensors[0]->bytes = ~0ull; },
+     "tensor 'a'"},
+    {"TensorAlignment", [](PackageT &p) { p.tensors[0]->offset = 8; },
+     "multiple of 256"},
+    {"WeightPage",
+     [](PackageT &p) { p.targets[0]->buffers[1]->file_offset = 256; },
+     "buffer 'storage weights': expects pages"},
+    {"WeightRange",
+     [](PackageT &p) { p.targets[0]->buffers[1]->bytes = 1u << 20; },
+     "buffer 'storage weights'"},
+    {"EmptyBuffer", [](PackageT &p) { p.targets[0]->buffers[2]->bytes = 0; },
+     "buffer 'kv'"},
+    {"BufferKind",
+     [](PackageT &p) { p.targets[0]->buffers[3]->kind = BufferKind(9); },
+     "known kind"},
+    {"NoControl",
+     [](PackageT &p) { p.targets[0]->buffers[4]->kind = BufferKind::scratch; },
+     "expects a control buffer, but got none"},
+    {"TwoHistories",
+     [](PackageT &p) { p.targets[0]->buffers[3]->kind = BufferKind::history; },
+     "several"},
+    {"ShortHistory", [](PackageT &p) { p.model->context = 65; },
+     "expects a history buffer of at least 324 bytes"},
+    {"ShortLogits", [](PackageT &p) { p.model->vocabulary = 51; },
+     "expects a logits buffer of at least 816 bytes"},
+    {"BindingBuffer", [](PackageT &p) { bind(p, 0, 256, 7, 1); },
+     "program append at width 1: command 0 (remember): binding 0: expects a "
+     "buffer below 7, but got 7"},
+    {"BindingOffset", [](PackageT &p) { bind(p, 4, 64, 4, 1); },
+     "multiple of 256"},
+    {"BindingRange", [](PackageT &p) { bind(p, 0, 512, 4, 1); },
+     "binding 0: expects a range of buffer 'control' of 256 bytes, but got "
+     "512"},
+    {"BindingOverflow",
+     [](PackageT &p) { bind(p, 0xffffffffffffff00, 512, 4, 1); },
+     "expects a range"},
+    {"BindingEmpty", [](PackageT &p) { bind(p, 0, 0, 4, 1); },
+     "expects a range"},
+    {"BindingAccess", [](PackageT &p) { bind(p, 0, 256, 4, 0); },
+     "expects access"},
+    {"WrittenWeights", [](PackageT &p) { bind(p, 0, 256, 0, 3); }, "read only"},
+    {"StorageRange",
+     [](PackageT &p) { p.targets[0]->requirements->storage_range = 128; },
+     "the target's storage range"},
+    {"UniformRange",
+     [](PackageT &p) { p.targets[0]->requirements->uniform_range = 16; },
+     "the target's uniform range"},
+    {"BindingCount", [](PackageT &p) { firstDispatch(p).bindings.pop_back(); },
+     "expects 5 bindings for kernel 'remember', but got 4"},
+    {"KernelIndex", [](PackageT &p) { firstDispatch(p).kernel = 4; },
+     "expects a kernel below 4, but got 4"},
+    {"PushConstants",
+     [](PackageT &p) { firstDispatch(p).push_constants.assign(4, 0); },
+     "expects 0 bytes of push constants, but got 4"},
+    {"NoGroups", [](PackageT &p) { firstDispatch(p).groups_y = 0; },
+     "at least one group"},
+    {"TwoIndirects",
+     [](PackageT &p) {
+       firstDispatch(p).indirect.assign(2, Binding(0, 12, 3, 1));
+     },
+     "at most one indirect"},
+    {"ShortIndirect",
+     [](PackageT &p) {
+       firstDispatch(p).indirect.assign(1, Binding(0, 8, 3, 1));
+     },
+     "indirect: expects 12 bytes"},
+    {"IndirectWeights",
+     [](PackageT &p) {
+       firstDispatch(p).indirect.assign(1, Binding(0, 12, 0, 1));
+     },
+     "indirect: expects 12 bytes"},
+    {"EmptyCommand",
+     [](PackageT &p) {
+       p.targets[0]->programs[0]->commands[0]->dispatch.reset();
+     },
+     "command 0: expects either"},
+    {"Width", [](PackageT &p) { p.targets[0]->programs[0]->width = 0; },
+     "expects a width"},
+    {"SameProgram", [](PackageT &p) { p.targets[0]->programs[0]->width = 4; },
+     "expects each kind and width once"},
+    {"NoDecode", [](PackageT &p) { p.targets[0]->programs[3]->width = 2; },
+     "expects a sample program of width 1"},
+    {"ProgramKind",
+     [](PackageT &p) { p.targets[0]->programs[0]->kind = ProgramKind(7); },
+     "known kind"},
+    {"Workgroup",
+     [](PackageT &p) { p.targets[0]->kernels[0]->workgroup_x = 2; },
+     "kernel 'remember': expects a workgroup of 1 to 1 invocations"},
+    {"WorkgroupOfSpirv",
+     [](PackageT &p) {
+       p.targets[0]->requirements->workgroup_invocations = 64;
+       p.targets[0]->kernels[0]->workgroup_x = 2;
+     },
+     "SPIR-V: expects a workgroup of 2 x 1 x 1, but got 1 x 1 x 1"},
+    {"Entry", [](PackageT &p) { p.targets[0]->kernels[0]->entry = "other"; },
+     "expects a compute entry point 'other'"},
+    {"SpirvMagic", [](PackageT &p) { p.targets[0]->kernels[0]->spirv[0] = 1; },
+     "magic"},
+    {"SpirvVersion",
+     [](PackageT &p) { p.targets[0]->kernels[0]->spirv[1] = 0x10600; },
+     "expects version 1.0 to 1.3"},
+    {"SpirvCutShort",
+     [](PackageT &p) { p.targets[0]->kernels[0]->spirv.resize(50); }, "SPIR-V"},
+    {"SpirvZeroCount",
+     [](PackageT &p) { p.targets[0]->kernels[0]->spirv[5] = 0; },
+     "whole instructions"},
+    {"SpirvCapability",
+     [](PackageT &p) { p.targets[0]->kernels[0]->spirv[6] = 9; },
+     "capabilities that the target requires, but got 9, which needs "
+     "shader_float16"},
+    {"SpirvUnknownCapability",
+     [](PackageT &p) { p.targets[0]->kernels[0]->spirv[6] = 3; },
+     "capabilities that this runtime knows"},
+    {"SpirvBinding",
+     [](PackageT &p) { p.targets[0]->kernels[2]->bindings = 0; },
+     "expects bindings below 0"},
+    {"SharedMemory",
+     [](PackageT &p) { p.targets[0]->kernels[0]->shared_bytes = 64; },
+     "shared memory"},
+    {"SubgroupSize",
+     [](PackageT &p) { p.targets[0]->kernels[0]->subgroup_size = 12; },
+     "power of two"},
+    {"KvBuffer", [](PackageT &p) { p.targets[0]->kv_caches[0]->buffer = 3; },
+     "kv cache 'kv': expects a range of a kv buffer"},
+    {"KvRange", [](PackageT &p) { p.targets[0]->kv_caches[0]->offset = 8; },
+     "kv cache 'kv'"},
+    {"SameTarget",
+     [](PackageT &p) {
+       p.targets.push_back(std::make_unique<TargetT>(*p.targets[0]));
+     },
+     "different names"},
+    {"TokenOffsets", [](PackageT &p) { p.tokenizer->token_offsets[3] = 40; },
+     "rising offsets"},
+    {"TokenCount", [](PackageT &p) { p.tokenizer->token_offsets.pop_back(); },
+     "with one offset more"},
+    {"TokenBytes", [](PackageT &p) { p.tokenizer->token_bytes.pop_back(); },
+     "span the 49 token bytes"},
+    {"Merge",
+     [](PackageT &p) {
+       p.tokenizer->merge_left = {1};
+       p.tokenizer->merge_right = {50};
+     },
+     "merge 0"},
+    {"MergeHalves", [](PackageT &p) { p.tokenizer->merge_left = {1}; },
+     "as many left as right"},
+    {"EndToken", [](PackageT &p) { p.tokenizer->end_tokens = {50}; },
+     "end tokens below 50"},
+    {"Begin", [](PackageT &p) { p.tokenizer->bos = 50; }, "begin token"},
+    {"Scores", [](PackageT &p) { p.tokenizer->scores = {1}; }, "scores"},
+    {"GoldenLengths", [](PackageT &p) { p.goldens[0]->margin.pop_back(); },
+     "golden vector"},
+    {"GoldenToken", [](PackageT &p) { p.goldens[0]->tokens[0] = 50; },
+     "token ids below 50"},
+};
+
+class Verify : public testing::TestWithParam<Case> {};
+
+TEST_P(Verify, RefusesAndNames) {
+  PackageT package = tinyMetadata();
+  GetParam().change(package);
+  std::string path = writeFile(std::string("verify-") + GetParam().name,
+                               packageBytes(std::move(package), tinyWeights()));
+  Result<std::shared_ptr<const sprig::Package>> opened =
+      sprig::Package::open(path);
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.status().code(), StatusCode::Corrupt);
+  const std::string &message = opened.status().message();
+  EXPECT_NE(message.find(GetParam().message), std::string::npos) << message;
+  EXPECT_EQ(message.find(path), 0u) << message;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Verify, testing::ValuesIn(kCases),
+                         [](const auto &info) {
+                           return std::string(info.param.name);
+                         });
+
+} // namespace

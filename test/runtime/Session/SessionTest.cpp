@@ -1,0 +1,235 @@
+#include "runtime/Session/Session.h"
+
+#include "../Tiny/DeviceTest.h"
+
+using namespace sprig;
+using namespace sprig::test;
+
+namespace {
+
+class SessionTest : public DeviceTest {};
+
+std::vector<uint32_t> take(Session &session, size_t count) {
+  std::vector<uint32_t> tokens;
+  while (tokens.size() < count) {
+    Result<uint32_t> token = session.next();
+    EXPECT_TRUE(token.ok()) << token.status().message();
+    if (!token.ok())
+      break;
+    tokens.push_back(*token);
+  }
+  return tokens;
+}
+
+std::vector<uint32_t> prompt(size_t count) {
+  std::vector<uint32_t> tokens;
+  for (uint32_t i = 0; i < count; ++i)
+    tokens.push_back((i * 7 + 3) % 50);
+  return tokens;
+}
+
+TEST_F(SessionTest, GeneratesForEveryPromptLength) {
+  auto session = open("every-length");
+  ASSERT_TRUE(session);
+  for (size_t length = 1; length <= 40; ++length) {
+    ASSERT_OK(session->truncate(0));
+    std::vector<uint32_t> tokens = prompt(length);
+    ASSERT_OK(session->start(tokens.data(), tokens.size(), 6));
+    EXPECT_EQ(take(*session, 6), tinyGenerate(tokens, 6, 50)) << length;
+    EXPECT_EQ(session->next().status().code(), StatusCode::InvalidArgument);
+    EXPECT_EQ(session->tokens().size(), length + 6);
+    EXPECT_EQ(session->cached(), length + 5);
+  }
+}
+
+TEST_F(SessionTest, GivesTheSameOneStepAtATimeOrAhead) {
+  for (uint32_t ahead : {1u, 2u, 4u}) {
+    SessionOptions options;
+    options.ahead = ahead;
+    auto session = open("ahead", {}, {}, options);
+    ASSERT_TRUE(session);
+    std::vector<uint32_t> tokens = prompt(5);
+    ASSERT_OK(session->start(tokens.data(), tokens.size(), 30));
+    EXPECT_EQ(take(*session, 30), tinyGenerate(tokens, 30, 50));
+  }
+}
+
+TEST_F(SessionTest, GoesOnAfterAStopAndAfterMoreTokens) {
+  auto session = open("goes-on");
+  ASSERT_TRUE(session);
+  std::vector<uint32_t> tokens = prompt(5);
+  ASSERT_OK(session->start(tokens.data(), tokens.size(), 20));
+  std::vector<uint32_t> made = take(*session, 4);
+  ASSERT_OK(session->stop());
+  ASSERT_OK(session->start(nullptr, 0, 3));
+  std::vector<uint32_t> more = take(*session, 3);
+  made.insert(made.end(), more.begin(), more.end());
+  EXPECT_EQ(made, tinyGenerate(tokens, 7, 50));
+
+  std::vector<uint32_t> all = session->tokens();
+  std::vector<uint32_t> turn = {9, 8, 7};
+  all.insert(all.end(), turn.begin(), turn.end());
+  ASSERT_OK(session->start(turn.data(), turn.size(), 2));
+  EXPECT_EQ(take(*session, 2), tinyGenerate(all, 2, 50));
+}
+
+TEST_F(SessionTest, TruncatesAndMatches) {
+  auto session = open("truncates");
+  ASSERT_TRUE(session);
+  std::vector<uint32_t> tokens = prompt(20);
+  ASSERT_OK(session->append(tokens.data(), tokens.size()));
+  std::vector<uint32_t> other = tokens;
+  other[12] = 49;
+  EXPECT_EQ(session->match(other.data(), other.size()), 12u);
+  ASSERT_OK(session->truncate(12));
+  EXPECT_EQ(session->cached(), 12u);
+  ASSERT_OK(session->start(other.data() + 12, 8, 3));
+  EXPECT_EQ(take(*session, 3), tinyGenerate(other, 3, 50));
+  EXPECT_EQ(session->truncate(1000).code(), StatusCode::InvalidArgument);
+}
+
+TEST_F(SessionTest, ReportsTheEndOfTheContext) {
+  auto session = open("context");
+  ASSERT_TRUE(session);
+  std::vector<uint32_t> tokens = prompt(60);
+  ASSERT_OK(session->start(tokens.data(), tokens.size(), 100));
+  // Slots 60 … 64: the last one is sampled but has no slot to be fed from.
+  EXPECT_EQ(take(*session, 5), tinyGenerate(tokens, 5, 50));
+  Result<uint32_t> full = session->next();
+  EXPECT_EQ(full.status().code(), StatusCode::Context);
+  EXPECT_NE(full.status().message().find("64"), std::string::npos);
+  EXPECT_EQ(session->start(nullptr, 0, 1).code(), StatusCode::Context);
+
+  ASSERT_OK(session->truncate(0));
+  tokens = prompt(65);
+  Status status = session->start(tokens.data(), tokens.size(), 1);
+  EXPECT_EQ(status.code(), StatusCode::Context);
+  EXPECT_NE(status.message().find("at most 64 tokens"), std::string::npos);
+  tokens.pop_back();
+  ASSERT_OK(session->start(tokens.data(), tokens.size(), 5));
+  EXPECT_EQ(take(*session, 1), tinyGenerate(tokens, 1, 50));
+  EXPECT_EQ(session->next().status().code(), StatusCode::Context);
+}
+
+TEST_F(SessionTest, EvaluatesEveryRow) {
+  for (WeightPlacement placement :
+       {WeightPlacement::InPlace, WeightPlacement::Staged}) {
+    auto session = open("rows", {}, placement);
+    ASSERT_TRUE(session);
+    std::vector<uint32_t> tokens = prompt(11), so_far;
+    std::vector<float> logits(50 * tokens.size());
+    ASSERT_OK(session->evaluate(tokens.data(), tokens.size(), logits.data()));
+    for (size_t row = 0; row < tokens.size(); ++row) {
+      so_far.push_back(tokens[row]);
+      for (uint32_t v = 0; v < 50; ++v)
+        EXPECT_EQ(logits[50 * row + v], v == tinyNext(so_far, 50) ? 1 : 0);
+    }
+    std::vector<uint32_t> more = {1, 2, 3, 4, 5, 6};
+    so_far.insert(so_far.end(), more.begin(), more.end());
+    ASSERT_OK(session->evaluateLast(more.data(), more.size(), logits.data()));
+    EXPECT_EQ(logits[tinyNext(so_far, 50)], 1);
+    EXPECT_EQ(session->cached(), 17u);
+  }
+}
+
+TEST_F(SessionTest, WeightsReachTheDeviceEveryWay) {
+  for (WeightPlacement placement :
+       {WeightPlacement::Auto, WeightPlacement::InPlace,
+        WeightPlacement::Mapped, WeightPlacement::Staged}) {
+    auto session = open("placement", {}, placement);
+    ASSERT_TRUE(session) << nameOf(placement);
+    if (placement != WeightPlacement::Auto) {
+      EXPECT_EQ(session->model().weightPlacement(), placement);
+    }
+    std::vector<uint32_t> tokens = prompt(7);
+    ASSERT_OK(session->start(tokens.data(), tokens.size(), 5));
+    EXPECT_EQ(take(*session, 5), tinyGenerate(tokens, 5, 50));
+  }
+}
+
+TEST_F(SessionTest, SessionsOfOneModelDoNotMeet) {
+  auto first = open("shared");
+  ASSERT_TRUE(first);
+  Result<std::unique_ptr<Session>> second = Session::create(model, {});
+  ASSERT_TRUE(second.ok());
+  std::vector<uint32_t> one = prompt(9), two = {4, 4, 4};
+  ASSERT_OK(first->start(one.data(), one.size(), 8));
+  ASSERT_OK((*second)->start(two.data(), two.size(), 8));
+  std::vector<uint32_t> a, b;
+  for (int i = 0; i < 8; ++i) {
+    a.push_back(take(*first, 1).at(0));
+    b.push_back(take(**second, 1).at(0));
+  }
+  EXPECT_EQ(a, tinyGenerate(one, 8, 50));
+  EXPECT_EQ(b, tinyGenerate(two, 8, 50));
+}
+
+TEST_F(SessionTest, RefusesWhatMakesNoSense) {
+  auto session = open("refuses");
+  ASSERT_TRUE(session);
+  std::vector<uint32_t> tokens = {1, 50};
+  Status status = session->start(tokens.data(), 2, 1);
+  EXPECT_EQ(status.code(), StatusCode::InvalidArgument);
+  EXPECT_NE(status.message().find("below 50"), std::string::npos);
+  EXPECT_EQ(session->start(nullptr, 0, 1).code(), StatusCode::InvalidArgument);
+  EXPECT_EQ(session->start(tokens.data(), 1, 0).code(),
+            StatusCode::InvalidArgument);
+  Sampling sampling;
+  sampling.temperature = -1;
+  EXPECT_EQ(session->setSampling(sampling).code(), StatusCode::InvalidArgument);
+  sampling.temperature = 1;
+  sampling.topP = 0;
+  EXPECT_EQ(session->setSampling(sampling).code(), StatusCode::InvalidArgument);
+  EXPECT_TRUE(session->tokens().empty());
+}
+
+TEST_F(SessionTest, DamagedWeightsStopTheFirstToken) {
+  std::vector<uint8_t> bytes = packageBytes(tinyMetadata(), tinyWeights());
+  bytes[bytes.size() - 2] ^= 1;
+  Result<std::shared_ptr<Model>> opened =
+      Model::open(writeFile("damaged", bytes), modelOptions());
+  ASSERT_TRUE(opened.ok()) << opened.status().message();
+  Result<std::unique_ptr<Session>> session = Session::create(*opened, {});
+  ASSERT_TRUE(session.ok());
+  uint32_t token = 1;
+  ASSERT_OK((*session)->start(&token, 1, 1));
+  EXPECT_EQ((*session)->next().status().code(), StatusCode::Corrupt);
+}
+
+TEST_F(SessionTest, ProgramsThatOnlySampleTakeLongPrompts) {
+  TinyOptions tiny;
+  tiny.appendWidths = {};
+  tiny.sampleWidths = {1, 3};
+  tiny.logitsWidths = {};
+  auto session = open("only-sample", tiny);
+  ASSERT_TRUE(session);
+  std::vector<uint32_t> tokens = prompt(11);
+  ASSERT_OK(session->start(tokens.data(), tokens.size(), 9));
+  EXPECT_EQ(take(*session, 9), tinyGenerate(tokens, 9, 50));
+  float logits[50];
+  EXPECT_EQ(session->evaluate(tokens.data(), 1, logits).code(),
+            StatusCode::Unsupported);
+}
+
+TEST_F(SessionTest, MeasuresWithoutDisturbing) {
+  auto session = open("measures");
+  ASSERT_TRUE(session);
+  std::vector<uint32_t> tokens = prompt(6);
+  ASSERT_OK(session->start(tokens.data(), tokens.size(), 2));
+  take(*session, 2);
+  Result<std::vector<double>> times =
+      session->measure(format::ProgramKind::sample, 4, 30, true);
+  ASSERT_TRUE(times.ok()) << times.status().message();
+  ASSERT_EQ(times->size(), 5u); // start, remember, counts, logits, sample
+  EXPECT_TRUE(std::is_sorted(times->begin(), times->end()));
+  EXPECT_TRUE(
+      session->measure(format::ProgramKind::append, 16, 20, false).ok());
+  EXPECT_FALSE(
+      session->measure(format::ProgramKind::append, 16, 60, false).ok());
+  ASSERT_OK(session->start(nullptr, 0, 3));
+  std::vector<uint32_t> expected = tinyGenerate(tokens, 5, 50);
+  EXPECT_EQ(take(*session, 3),
+            std::vector<uint32_t>(expected.begin() + 2, expected.end()));
+}
+
+} // namespace
