@@ -1,4 +1,5 @@
 #include "lib/Weights/MappedFile.h"
+#include "llvm/ADT/ScopeExit.h"
 
 #include <cerrno>
 #include <cstring>
@@ -10,53 +11,70 @@
 
 namespace mlir::llm {
 
+static llvm::Error failed(const llvm::Twine &action, llvm::StringRef path) {
+  return llvm::createStringError("cannot " + action + " '" + path +
+                                 "': " + std::strerror(errno));
+}
+
+llvm::Error MappedFile::map(int file, uint64_t first, size_t bytes) {
+  before = first % static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  void *mapped = ::mmap(nullptr, before + bytes, PROT_READ, MAP_SHARED, file,
+                        static_cast<off_t>(first - before));
+  if (mapped == MAP_FAILED)
+    return failed("map", name);
+  data = static_cast<const std::byte *>(mapped) + before;
+  size = bytes;
+  return llvm::Error::success();
+}
+
 llvm::Expected<MappedFile> MappedFile::open(llvm::StringRef path) {
-  const auto failed = [&](const char *action) {
-    return llvm::createStringError(llvm::Twine("cannot ") + action + " '" +
-                                   path + "': " + std::strerror(errno));
-  };
-  std::string name = path.str();
-  const int file = ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
+  MappedFile result(path.str());
+  const int file = ::open(result.name.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0)
-    return failed("open");
-  struct stat status;
-  if (::fstat(file, &status) != 0) {
-    llvm::Error error = failed("examine");
-    ::close(file);
-    return error;
-  }
-  if (!S_ISREG(status.st_mode) || status.st_size == 0) {
-    ::close(file);
-    return llvm::createStringError(
-        "'" + path + "' is " +
-        (S_ISREG(status.st_mode) ? "an empty file" : "not a regular file"));
-  }
-  const size_t size = static_cast<size_t>(status.st_size);
-  void *data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
+    return failed("open", path);
   // The mapping outlives the descriptor.
-  const int reason = errno;
-  ::close(file);
-  errno = reason;
-  if (data == MAP_FAILED)
-    return failed("map");
-  return MappedFile(std::move(name), static_cast<const std::byte *>(data),
-                    size);
+  const llvm::scope_exit close([&] { ::close(file); });
+  struct stat status;
+  if (::fstat(file, &status) != 0)
+    return failed("examine", path);
+  if (!S_ISREG(status.st_mode))
+    return llvm::createStringError("'" + path + "' is not a regular file");
+  if (status.st_size == 0)
+    return llvm::createStringError("'" + path + "' is an empty file");
+  if (llvm::Error error =
+          result.map(file, 0, static_cast<size_t>(status.st_size)))
+    return error;
+  return result;
+}
+
+llvm::Expected<MappedFile> MappedFile::openRange(llvm::StringRef path,
+                                                 uint64_t first, size_t bytes) {
+  MappedFile result(path.str());
+  const int file = ::open(result.name.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0)
+    return failed("open", path);
+  const llvm::scope_exit close([&] { ::close(file); });
+  if (llvm::Error error = result.map(file, first, bytes))
+    return error;
+  return result;
 }
 
 MappedFile::MappedFile(MappedFile &&other) noexcept
     : name(std::move(other.name)), data(std::exchange(other.data, nullptr)),
-      size(std::exchange(other.size, 0)) {}
+      size(std::exchange(other.size, 0)),
+      before(std::exchange(other.before, 0)) {}
 
 MappedFile &MappedFile::operator=(MappedFile &&other) noexcept {
   std::swap(name, other.name);
   std::swap(data, other.data);
   std::swap(size, other.size);
+  std::swap(before, other.before);
   return *this;
 }
 
 MappedFile::~MappedFile() {
   if (data)
-    ::munmap(const_cast<std::byte *>(data), size);
+    ::munmap(const_cast<std::byte *>(data - before), before + size);
 }
 
 void MappedFile::release(std::span<const std::byte> range) const {

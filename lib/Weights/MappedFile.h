@@ -5,6 +5,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -14,6 +15,9 @@ class MappedFile {
 public:
   /// Errors: the file cannot be opened, is not a regular file, or is empty.
   static llvm::Expected<MappedFile> open(llvm::StringRef path);
+  /// The same of a part of a file, which may still grow behind it.
+  static llvm::Expected<MappedFile> openRange(llvm::StringRef path,
+                                              uint64_t first, size_t bytes);
 
   MappedFile(MappedFile &&other) noexcept;
   MappedFile &operator=(MappedFile &&other) noexcept;
@@ -30,12 +34,13 @@ public:
   void release(std::span<const std::byte> range) const;
 
 private:
-  MappedFile(std::string name, const std::byte *data, size_t size)
-      : name(std::move(name)), data(data), size(size) {}
+  explicit MappedFile(std::string name) : name(std::move(name)) {}
+  llvm::Error map(int file, uint64_t first, size_t bytes);
 
   std::string name;
   const std::byte *data = nullptr;
   size_t size = 0;
+  size_t before = 0; ///< mapped bytes before `data`: maps begin at pages
 };
 
 } // namespace mlir::llm

@@ -80,6 +80,14 @@ llvm::Error SafetensorsWriter::add(llvm::StringRef key, quant::Format format,
   return write(bytes);
 }
 
+uint64_t SafetensorsWriter::dataBytes() const {
+  return file->size() - kReserved;
+}
+
+std::pair<uint64_t, uint64_t> SafetensorsWriter::lastRange() const {
+  return {kReserved + entries.back().begin, kReserved + entries.back().end};
+}
+
 std::string SafetensorsWriter::header(
     const std::map<std::string, std::string> &metadata) const {
   std::string text;
@@ -108,20 +116,25 @@ std::string SafetensorsWriter::header(
   return text;
 }
 
-/// Moves everything from byte `from` on to byte `to` > `from`, last piece
-/// first.
-llvm::Error SafetensorsWriter::moveData(uint64_t from, uint64_t to) {
+/// Goes on in a new file whose data begins at byte `begin`. Not in place:
+/// readers may have mapped the old one.
+llvm::Error SafetensorsWriter::growHeader(uint64_t begin) {
+  auto grown = OutputFile::create(path());
+  if (!grown)
+    return grown.takeError();
+  if (llvm::Error error = (*grown)->append(std::vector<std::byte>(begin)))
+    return error;
   std::vector<std::byte> piece(4 << 20);
-  uint64_t left = file->size() - from;
-  while (left) {
-    const uint64_t bytes = std::min<uint64_t>(left, piece.size());
-    left -= bytes;
-    const std::span<std::byte> part(piece.data(), bytes);
-    if (llvm::Error error = file->readAt(from + left, part))
+  for (uint64_t at = kReserved; at < file->size();) {
+    const auto bytes = std::span(piece).first(
+        std::min<uint64_t>(piece.size(), file->size() - at));
+    if (llvm::Error error = file->readAt(at, bytes))
       return error;
-    if (llvm::Error error = file->writeAt(to + left, part))
+    if (llvm::Error error = (*grown)->append(bytes))
       return error;
+    at += bytes.size();
   }
+  file = std::move(*grown);
   return llvm::Error::success();
 }
 
@@ -135,7 +148,7 @@ SafetensorsWriter::finish(const std::map<std::string, std::string> &metadata) {
   if (begin - 8 > kMostSafetensorsHeader)
     return llvm::createStringError(path() + ": too many tensors for one file");
   if (begin != kReserved)
-    if (llvm::Error error = moveData(kReserved, begin))
+    if (llvm::Error error = growHeader(begin))
       return error;
   text.resize(begin - 8, ' ');
   const uint64_t length = text.size();

@@ -23,6 +23,9 @@ public:
   llvm::Error begin(llvm::StringRef key, sprig::quant::Format format,
                     llvm::ArrayRef<int64_t> shape);
   llvm::Error write(std::span<const std::byte> bytes);
+  /// Checks that the tensor has all of its bytes. Optional: the next begin()
+  /// and finish() check it, too.
+  llvm::Error end() const { return checkComplete(); }
   /// begin() and all of its bytes.
   llvm::Error add(llvm::StringRef key, sprig::quant::Format format,
                   llvm::ArrayRef<int64_t> shape,
@@ -30,6 +33,12 @@ public:
 
   size_t tensorCount() const { return entries.size(); }
   llvm::StringRef path() const { return file->path(); }
+  /// Bytes of all tensors so far.
+  uint64_t dataBytes() const;
+  /// Where the last tensor lies in temporaryPath(), which is readable before
+  /// finish(), and stays so for who has it open.
+  std::pair<uint64_t, uint64_t> lastRange() const;
+  llvm::StringRef temporaryPath() const { return file->temporaryPath(); }
 
   /// Writes the header, reads the file back to check it, and gives it its name.
   /// A writer that is dropped before leaves nothing behind.
@@ -45,7 +54,7 @@ private:
     uint64_t begin, end;
   };
   std::string header(const std::map<std::string, std::string> &metadata) const;
-  llvm::Error moveData(uint64_t from, uint64_t to);
+  llvm::Error growHeader(uint64_t begin);
   llvm::Error checkComplete() const;
 
   std::unique_ptr<OutputFile> file;

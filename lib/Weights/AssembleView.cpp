@@ -1,0 +1,319 @@
+#include "lib/Weights/AssembleView.h"
+#include "lib/Quant/CodeTables.h"
+#include "lib/Quant/Half.h"
+
+#include <mutex>
+
+namespace mlir::llm::weights {
+
+namespace quant = sprig::quant;
+
+namespace {
+
+/// NF4 (QLoRA, arXiv 2305.14314, appendix E): quantiles of a normal
+/// distribution scaled to [-1, 1].
+constexpr float kNF4[16] = {-1.0f,
+                            -0.6961928009986877f,
+                            -0.5250730514526367f,
+                            -0.39491748809814453f,
+                            -0.28444138169288635f,
+                            -0.18477343022823334f,
+                            -0.09105003625154495f,
+                            0.0f,
+                            0.07958029955625534f,
+                            0.16093020141124725f,
+                            0.24611230194568634f,
+                            0.33791524171829224f,
+                            0.44070982933044434f,
+                            0.5626170039176941f,
+                            0.7229568362236023f,
+                            1.0f};
+
+/// AutoAWQ deals the eight codes of a word out in the order 0, 2, 4, 6, 1, 3,
+/// 5, 7: where column n lies in its row of codes.
+size_t awqPlace(size_t n) { return n / 8 * 8 + n % 2 * 4 + n % 8 / 2; }
+
+/// Bits [from, from + count) of a little-endian stream of 32-bit words that lie
+/// `stride` words apart.
+uint32_t bitsAt(const std::byte *words, size_t stride, size_t from,
+                unsigned count) {
+  const size_t word = from / 32, shift = from % 32;
+  uint64_t value = quant::load<uint32_t>(words + 4 * word * stride);
+  if (shift + count > 32)
+    value |= uint64_t(quant::load<uint32_t>(words + 4 * (word + 1) * stride))
+             << 32;
+  return uint32_t(value >> shift) & ((1u << count) - 1);
+}
+
+/// The same in bytes that follow each other, as rows of packed codes are.
+uint32_t bitsAt(const std::byte *bytes, size_t from, unsigned count) {
+  uint32_t value = uint32_t(bytes[from / 8]);
+  if (from % 8 + count > 8)
+    value |= uint32_t(bytes[from / 8 + 1]) << 8;
+  return value >> (from % 8) & ((1u << count) - 1);
+}
+
+float scaleValue(ScaleType type, Format stored, double value) {
+  // A type without a tensor type of its own lies in the file as raw bits.
+  const auto raw = uint32_t(int64_t(value));
+  if (type.kind == ScaleKind::E8M0 && stored != Format::F8E8M0)
+    return quant::e8m0ToFloat(uint8_t(raw));
+  if (type.kind == ScaleKind::UE4M3 && stored != Format::F8E4M3)
+    return quant::e4m3ToFloat(raw & 0x7f);
+  if (type.kind == ScaleKind::Unsigned)
+    return float(raw & ((1u << type.bits) - 1));
+  return float(value);
+}
+
+class Assembled final : public WeightExpr {
+public:
+  Assembled(RankedTensorType type, AssembleParts given)
+      : WeightExpr(Format::F32, type.getShape()), parts(std::move(given)),
+        element(getQuantizedElement(type)), code(element.getCode()),
+        layout(cast<LayoutAttr>(type.getEncoding()).getKind()),
+        N(size_t(rows())), K(size_t(columns())) {}
+
+  LogicalResult check(AssembleOp op);
+
+  std::span<const std::byte>
+  read(int64_t first, int64_t count,
+       std::vector<std::byte> &buffer) const override {
+    std::call_once(once, [&] { readParameters(); });
+    buffer.resize(size_t(count) * rowBytes());
+    auto *numbers = reinterpret_cast<float *>(buffer.data());
+    std::vector<std::byte> own;
+    const bool byRows = layout == LayoutKind::Packed;
+    const auto codes = byRows ? parts.codes->read(first * codeRowsPerRow,
+                                                  count * codeRowsPerRow, own)
+                              : parts.codes->read(0, parts.codes->rows(), own);
+    const size_t packedRow = codes.size() / size_t(count);
+    for (size_t i = 0; i < size_t(count); ++i, numbers += K) {
+      const size_t n = size_t(first) + i;
+      const std::byte *row = codes.data() + (byRows ? i * packedRow : 0);
+      for (size_t k = 0; k < K; ++k)
+        numbers[k] = number(n, k, codeAt(row, n, k));
+    }
+    return buffer;
+  }
+
+private:
+  /// Scale of each group of a level, or what is added or taken off.
+  struct Level {
+    size_t group, groups;
+    std::vector<float> scales, offsets; ///< [N][groups], or one for all
+  };
+
+  unsigned bits() const { return code.kind == CodeKind::Trit ? 2 : code.bits; }
+
+  uint32_t codeAt(const std::byte *codes, size_t n, size_t k) const {
+    switch (layout) {
+    case LayoutKind::GPTQ: // words [K * bits / 32, N]
+      return bitsAt(codes + 4 * n, N, k * bits(), bits());
+    case LayoutKind::AWQ: // words [K, N * bits / 32]
+      return bitsAt(codes + 4 * (k * (N * bits() / 32)), 1,
+                    awqPlace(n) * bits(), bits());
+    default:
+      return bitsAt(codes, k * bits(), bits());
+    }
+  }
+
+  float meaning(size_t n, uint32_t stored) const {
+    switch (code.kind) {
+    case CodeKind::Signed:
+      return float(llvm::SignExtend64(stored, code.bits));
+    case CodeKind::Offset:
+      return float(int(stored) - int(code.offset));
+    case CodeKind::Trit:
+      return float(int(stored) - 1);
+    case CodeKind::F4E2M1:
+      return float(quant::kE2M1Doubled[stored]) * 0.5f;
+    case CodeKind::F8E4M3:
+      return quant::e4m3ToFloat(uint8_t(stored));
+    case CodeKind::Codebook: {
+      const size_t entries = size_t(1) << code.bits;
+      return codebook[(codebook.size() > entries ? n * entries : 0) + stored];
+    }
+    default:
+      return float(stored);
+    }
+  }
+
+  static float pick(const std::vector<float> &values, const Level &level,
+                    size_t n, size_t k) {
+    return values.size() == 1 ? values[0]
+                              : values[n * level.groups + k / level.group];
+  }
+
+  float number(size_t n, size_t k, uint32_t stored) const {
+    double scale = 1, offset = 0, value = meaning(n, stored);
+    bool first = true;
+    for (const auto &[spec, level] :
+         llvm::zip_equal(element.getLevels(), levels)) {
+      scale *= pick(level.scales, level, n, k);
+      if (spec.hasZero())
+        value -= pick(level.offsets, level, n, k);
+      if (!spec.hasMin())
+        continue;
+      const double minimum = pick(level.offsets, level, n, k);
+      const bool subtract = spec.offsetKind == OffsetKind::SubtractMin;
+      offset = first ? (subtract ? -minimum : minimum) : offset * minimum;
+      first = false;
+    }
+    return float(scale * value + offset);
+  }
+
+  void readParameters() const {
+    size_t nextZero = 0;
+    for (auto [spec, given] :
+         llvm::zip_equal(element.getLevels(), parts.scales)) {
+      Level level;
+      level.group = spec.group == kWholeRow ? K : size_t(spec.group);
+      level.groups = (K + level.group - 1) / level.group;
+      level.scales = groupValues(*given, spec.scale, level);
+      if (spec.offsetKind != OffsetKind::None) {
+        const WeightExpr &zeros = *parts.zeros[nextZero++];
+        level.offsets = isPackedZeros(zeros, spec, level)
+                            ? packedZeros(zeros, spec.offset.bits, level)
+                            : groupValues(zeros, spec.offset, level);
+      }
+      levels.push_back(std::move(level));
+    }
+    if (parts.codebook)
+      codebook = all(*parts.codebook);
+    else if (element.hasCodebook() && element.getCodebook() == "nf4")
+      codebook.assign(std::begin(kNF4), std::end(kNF4));
+    else if (element.hasCodebook())
+      codebook.assign(std::begin(quant::kIQ4Values),
+                      std::end(quant::kIQ4Values));
+  }
+
+  static std::vector<float> all(const WeightExpr &expr) {
+    std::vector<float> values(size_t(expr.rows() * expr.columns()));
+    expr.decode(0, expr.rows(), values.data());
+    return values;
+  }
+
+  /// GPTQ and AWQ store [groups, N]; packed checkpoints [N, groups].
+  std::vector<float> groupValues(const WeightExpr &given, ScaleType type,
+                                 const Level &level) const {
+    std::vector<float> values = all(given);
+    for (float &value : values)
+      value = scaleValue(type, given.format(), value);
+    if (layout == LayoutKind::Packed || values.size() == 1)
+      return values;
+    std::vector<float> turned(values.size());
+    for (size_t n = 0; n < N; ++n)
+      for (size_t g = 0; g < level.groups; ++g)
+        turned[n * level.groups + g] = values[g * N + n];
+    return turned;
+  }
+
+  bool isPackedZeros(const WeightExpr &zeros, const QuantLevel &spec,
+                     const Level &level) const {
+    const size_t count = size_t(zeros.rows() * zeros.columns());
+    return spec.hasZero() && spec.offset.isInteger() && count != 1 &&
+           count != N * level.groups;
+  }
+
+  /// Zero points packed along N, in 32-bit words: a row of words for each group
+  /// (GPTQ, less one; AWQ, in its order), or a column of words.
+  std::vector<float> packedZeros(const WeightExpr &zeros, unsigned zeroBits,
+                                 const Level &level) const {
+    std::vector<std::byte> own;
+    const auto words = zeros.read(0, zeros.rows(), own);
+    const size_t perGroup = words.size() / 4 / level.groups;
+    std::vector<float> values(N * level.groups);
+    for (size_t n = 0; n < N; ++n)
+      for (size_t g = 0; g < level.groups; ++g) {
+        const size_t place =
+            (layout == LayoutKind::AWQ ? awqPlace(n) : n) * zeroBits;
+        uint32_t zero =
+            layout == LayoutKind::Packed
+                ? bitsAt(words.data() + 4 * g, level.groups, place, zeroBits)
+                : bitsAt(words.data() + 4 * g * perGroup, 1, place, zeroBits);
+        if (layout == LayoutKind::GPTQ)
+          zero = (zero + 1) & ((1u << zeroBits) - 1);
+        values[n * level.groups + g] = float(zero);
+      }
+    return values;
+  }
+
+  AssembleParts parts;
+  QuantizedType element;
+  QuantCode code;
+  LayoutKind layout;
+  size_t N, K;
+  int64_t codeRowsPerRow = 1; ///< rows of the codes' tensor for one of ours
+  mutable std::once_flag once;
+  mutable std::vector<Level> levels;
+  mutable std::vector<float> codebook;
+};
+
+LogicalResult Assembled::check(AssembleOp op) {
+  if (element.isSparse() || element.hasGrid())
+    return op.emitOpError("expects a dense type without a grid, but got ")
+           << element;
+  const quant::FormatInfo &stored = quant::info(parts.codes->format());
+  const size_t codeBytes =
+      size_t(parts.codes->rows()) * parts.codes->rowBytes();
+  const bool packed = layout == LayoutKind::Packed;
+  // Bytes of a row of codes, or of the words that a column of them fills.
+  const size_t needed = packed ? N * ((K * bits() + 7) / 8)
+                        : layout == LayoutKind::GPTQ
+                            ? 4 * N * ((K * bits() + 31) / 32)
+                            : 4 * K * (N * bits() / 32);
+  const bool fits = packed ? codeBytes >= needed && codeBytes % N == 0 &&
+                                 parts.codes->rows() % int64_t(N) == 0
+                           : codeBytes == needed && stored.blockBytes == 4;
+  if (!stored.isPlain() || !fits ||
+      (layout == LayoutKind::AWQ && (bits() != 4 || N % 8)))
+    return op.emitOpError("expects ")
+           << needed << " bytes of codes, but got " << op.getCodes().getType();
+  codeRowsPerRow = parts.codes->rows() / int64_t(N);
+
+  size_t nextZero = 0;
+  for (auto [spec, given] :
+       llvm::zip_equal(element.getLevels(), parts.scales)) {
+    const size_t group = spec.group == kWholeRow ? K : size_t(spec.group);
+    const size_t groups = (K + group - 1) / group;
+    const auto count = [](const Expr &expr) {
+      return size_t(expr->rows() * expr->columns());
+    };
+    if (count(given) != 1 && count(given) != N * groups)
+      return op.emitOpError("expects ")
+             << N * groups << " scales, but got " << count(given);
+    if (spec.offsetKind == OffsetKind::None)
+      continue;
+    const Expr &zeros = parts.zeros[nextZero++];
+    if (count(zeros) == 1 || count(zeros) == N * groups)
+      continue;
+    const size_t words = (N * spec.offset.bits + 31) / 32;
+    if (!spec.hasZero() || quant::info(zeros->format()).blockBytes != 4 ||
+        count(zeros) != words * groups)
+      return op.emitOpError("expects ")
+             << N * groups << " minima or zero points, or " << words * groups
+             << " words of them, but got " << count(zeros);
+  }
+  const size_t entries = size_t(1) << code.bits;
+  if (parts.codebook) {
+    const size_t count =
+        size_t(parts.codebook->rows() * parts.codebook->columns());
+    if (count != entries && count != N * entries)
+      return op.emitOpError("expects a codebook of ")
+             << entries << " numbers, or one for each of " << N
+             << " rows, but got " << count;
+  }
+  return success();
+}
+
+} // namespace
+
+FailureOr<Expr> assemble(AssembleOp op, AssembleParts parts) {
+  auto view =
+      std::make_unique<Assembled>(op.getResult().getType(), std::move(parts));
+  if (failed(view->check(op)))
+    return failure();
+  return Expr(std::move(view));
+}
+
+} // namespace mlir::llm::weights

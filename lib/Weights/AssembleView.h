@@ -1,0 +1,22 @@
+// `llm.assemble`: the numbers of a quantised tensor that a checkpoint stores in
+// parts, as GPTQ, AWQ and compressed-tensors do.
+#ifndef SPRIG_LIB_WEIGHTS_ASSEMBLEVIEW_H
+#define SPRIG_LIB_WEIGHTS_ASSEMBLEVIEW_H
+
+#include "lib/Weights/WeightViews.h"
+
+namespace mlir::llm::weights {
+
+struct AssembleParts {
+  Expr codes;
+  std::vector<Expr> scales, zeros;
+  Expr codebook; ///< null where the type needs none
+};
+
+/// Rows of f32. Errors, on `op`: parts whose sizes do not fit, and types that
+/// have no numbers of their own here (grids, N:M).
+FailureOr<Expr> assemble(AssembleOp op, AssembleParts parts);
+
+} // namespace mlir::llm::weights
+
+#endif // SPRIG_LIB_WEIGHTS_ASSEMBLEVIEW_H

@@ -1,0 +1,71 @@
+#include "lib/Weights/WeightTypes.h"
+#include "mlir/IR/Diagnostics.h"
+
+using namespace mlir;
+using namespace mlir::llm;
+namespace quant = sprig::quant;
+using quant::Format;
+
+static std::optional<Format> integerFormat(IntegerType type) {
+  const bool isUnsigned = type.isUnsigned();
+  switch (type.getWidth()) {
+  case 8:
+    return isUnsigned ? Format::U8 : Format::I8;
+  case 16:
+    return isUnsigned ? Format::U16 : Format::I16;
+  case 32:
+    return isUnsigned ? Format::U32 : Format::I32;
+  case 64:
+    return isUnsigned ? Format::U64 : Format::I64;
+  default:
+    return std::nullopt;
+  }
+}
+
+std::optional<Format> mlir::llm::storageFormatOf(RankedTensorType type) {
+  Type element = type.getElementType();
+  if (auto integer = dyn_cast<IntegerType>(element))
+    return integerFormat(integer);
+  if (element.isF64())
+    return Format::F64;
+  auto layout = dyn_cast_if_present<LayoutAttr>(type.getEncoding());
+  if (layout && layout.getKind() != LayoutKind::GGUF)
+    return std::nullopt;
+  const GGUFFormat *format = lookupGGUF(element);
+  return format ? quant::formatOfGGUF(format->typeId) : std::nullopt;
+}
+
+/// Whether `tensor` holds the blocks of a quantised type as plain bytes.
+static bool holdsBlocks(const WeightTensor &tensor, RankedTensorType type,
+                        Format format) {
+  ArrayRef<int64_t> shape = tensor.shape;
+  return tensor.format == Format::U8 && !quant::info(format).isPlain() &&
+         int64_t(shape.size()) == type.getRank() &&
+         shape.drop_back() == type.getShape().drop_back() &&
+         size_t(shape.back()) ==
+             quant::info(format).rowBytes(size_t(type.getShape().back()));
+}
+
+FailureOr<Format> mlir::llm::checkPromise(Operation *op, RankedTensorType type,
+                                          const WeightTensor &tensor,
+                                          StringRef file) {
+  const std::optional<Format> declared = storageFormatOf(type);
+  const quant::FormatInfo &stored = quant::info(tensor.format);
+  if (declared && ArrayRef<int64_t>(tensor.shape) == type.getShape()) {
+    if (*declared == tensor.format)
+      return tensor.format;
+    if (isa<IntegerType>(type.getElementType()) && stored.isPlain() &&
+        stored.blockBytes * 8 == type.getElementTypeBitWidth() &&
+        (stored.blockBytes == 1 || stored.name[0] != 'F'))
+      return *declared;
+  }
+  if (declared && type.getRank() > 0 && holdsBlocks(tensor, type, *declared))
+    return *declared;
+  InFlightDiagnostic error = op->emitOpError("expects '")
+                             << tensor.key << "' to be " << type << ", but "
+                             << file << " holds ";
+  llvm::interleave(
+      tensor.shape, error, [&](int64_t size) { error << size; }, "x");
+  return error << (tensor.shape.empty() ? "one " : " of ")
+               << StringRef(stored.name);
+}

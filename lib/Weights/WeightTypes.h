@@ -1,0 +1,26 @@
+// Between the types of the IR and the formats of files.
+#ifndef SPRIG_LIB_WEIGHTS_WEIGHTTYPES_H
+#define SPRIG_LIB_WEIGHTS_WEIGHTTYPES_H
+
+#include "dialects/LLM/LLM.h"
+#include "lib/Weights/WeightSource.h"
+
+namespace mlir::llm {
+
+/// The format that holds tensors of this type as they lie in a file: floats,
+/// integers of 8 to 64 bits, and quantised types of GGUF with the layout `gguf`
+/// or none. None for all other types.
+std::optional<sprig::quant::Format> storageFormatOf(RankedTensorType type);
+
+/// Checks that a tensor of a file is what `type` promises, and gives the format
+/// to read it by. An integer type takes any stored type of its width (FP8
+/// codes are declared as i8); a quantised type takes its blocks as bytes, too:
+/// `NxK` in `NxBYTES` of U8. Errors are on `op`.
+FailureOr<sprig::quant::Format> checkPromise(Operation *op,
+                                             RankedTensorType type,
+                                             const WeightTensor &tensor,
+                                             StringRef file);
+
+} // namespace mlir::llm
+
+#endif // SPRIG_LIB_WEIGHTS_WEIGHTTYPES_H

@@ -1,0 +1,229 @@
+// The layouts of GPTQ, AWQ and packed checkpoints, against codes that the tests
+// pack themselves, bit by bit.
+#include "test/lib/Weights/ExprTesting.h"
+
+using namespace mlir;
+using namespace mlir::llm;
+using namespace mlir::llm::testing;
+
+namespace {
+
+constexpr size_t N = 16, K = 64;
+
+/// Bits written to places of one's choice in 32-bit words.
+class Words {
+public:
+  explicit Words(size_t count) : words(count) {}
+  /// `bits` bits of `value` from bit `from` of the words base, base + stride, …
+  void put(size_t base, size_t stride, size_t from, unsigned bits,
+           uint32_t value) {
+    for (unsigned i = 0; i < bits; ++i)
+      if (value >> i & 1)
+        words[base + (from + i) / 32 * stride] |= 1u << (from + i) % 32;
+  }
+  std::string literal(llvm::StringRef type) const {
+    std::string hex;
+    for (uint32_t word : words)
+      for (int byte = 0; byte < 4; ++byte)
+        for (int half = 1; half >= 0; --half)
+          hex += "0123456789ABCDEF"[word >> (8 * byte + 4 * half) & 15];
+    return ("llm.weight dense<\"0x" + hex + "\"> : " + type + "\n").str();
+  }
+  std::vector<uint32_t> words;
+};
+
+std::string floats(ArrayRef<float> values, llvm::StringRef type) {
+  Words words(values.size());
+  std::memcpy(words.words.data(), values.data(), values.size() * 4);
+  return words.literal(type);
+}
+
+class AssembleTest : public ExprTest {
+protected:
+  /// Codes of `bits` bits and zero points of 4, scales that tell rows and
+  /// groups apart: w = s (code - z).
+  void SetUp() override {
+    ExprTest::SetUp();
+    std::mt19937 random(5);
+    for (uint32_t &code : codes)
+      code = random();
+    for (uint32_t &zero : zeros)
+      zero = random() % 16;
+    for (size_t i = 0; i < 2 * N; ++i)
+      scales[i] = 0.25f + float(i);
+  }
+  double expected(size_t n, size_t k, unsigned bits) const {
+    const size_t g = n * 2 + k / 32;
+    return scales[g] * (double(code(n, k, bits)) - zeros[g]);
+  }
+  uint32_t code(size_t n, size_t k, unsigned bits) const {
+    return codes[n * K + k] & ((1u << bits) - 1);
+  }
+  void compare(const WeightExpr &expr, unsigned bits) {
+    EXPECT_EQ(expr.format(), sprig::quant::Format::F32);
+    const auto got = numbers(expr);
+    for (size_t n = 0; n < N; ++n)
+      for (size_t k = 0; k < K; ++k)
+        ASSERT_EQ(got[n * K + k], expected(n, k, bits)) << n << ", " << k;
+  }
+  /// Scales as [groups, N] for GPTQ and AWQ, or [N, groups].
+  std::string scaleLiteral(bool byColumns) {
+    if (!byColumns)
+      return "%s = " + floats(scales, "tensor<16x2xf32>");
+    std::vector<float> turned(2 * N);
+    for (size_t n = 0; n < N; ++n)
+      for (size_t g = 0; g < 2; ++g)
+        turned[g * N + n] = scales[n * 2 + g];
+    return "%s = " + floats(turned, "tensor<2x16xf32>");
+  }
+
+  uint32_t codes[N * K], zeros[N * 2];
+  float scales[N * 2];
+};
+
+TEST_F(AssembleTest, GPTQ) {
+  for (unsigned bits : {2u, 3u, 4u, 8u}) {
+    SCOPED_TRACE(bits);
+    const std::string rows = std::to_string(K * bits / 32);
+    Words packed(K * bits / 32 * N), zero(2 * N * 4 / 32);
+    for (size_t n = 0; n < N; ++n) {
+      for (size_t k = 0; k < K; ++k)
+        packed.put(n, N, k * bits, bits, code(n, k, bits));
+      for (size_t g = 0; g < 2; ++g) // one less, in four bits
+        zero.put(g * N / 8, 1, n * 4, 4, (zeros[n * 2 + g] + 15) % 16);
+    }
+    auto expr =
+        open("%c = " + packed.literal("tensor<" + rows + "x16xi32>") +
+             scaleLiteral(true) + "%z = " + zero.literal("tensor<2x2xi32>") +
+             "%w = llm.assemble %c scales(%s) zeros(%z) : tensor<" + rows +
+             "x16xi32>, (tensor<2x16xf32>) zeros(tensor<2x2xi32>) -> "
+             "tensor<16x64x!llm.q<u" +
+             std::to_string(bits) + ", 32:f32 zero u4>, #llm.layout<gptq>>");
+    ASSERT_TRUE(expr);
+    compare(*expr, bits);
+  }
+}
+
+TEST_F(AssembleTest, AWQ) {
+  constexpr size_t kOrder[8] = {0, 2, 4, 6, 1, 3, 5, 7}; // AutoAWQ's
+  Words packed(K * N / 8), zero(2 * N / 8);
+  for (size_t word = 0; word < N / 8; ++word)
+    for (size_t place = 0; place < 8; ++place) {
+      const size_t n = 8 * word + kOrder[place];
+      for (size_t k = 0; k < K; ++k)
+        packed.put(k * N / 8 + word, 1, 4 * place, 4, code(n, k, 4));
+      for (size_t g = 0; g < 2; ++g)
+        zero.put(g * N / 8 + word, 1, 4 * place, 4, zeros[n * 2 + g]);
+    }
+  auto expr =
+      open("%c = " + packed.literal("tensor<64x2xi32>") + scaleLiteral(true) +
+           "%z = " + zero.literal("tensor<2x2xi32>") +
+           "%w = llm.assemble %c scales(%s) zeros(%z) : tensor<64x2xi32>, "
+           "(tensor<2x16xf32>) zeros(tensor<2x2xi32>) -> "
+           "tensor<16x64x!llm.q<u4, 32:f32 zero u4>, #llm.layout<awq>>");
+  ASSERT_TRUE(expr);
+  compare(*expr, 4);
+}
+
+/// compressed-tensors: zero points packed along the rows.
+TEST_F(AssembleTest, PackedWithPackedZeros) {
+  Words packed(N * K * 4 / 32), zero(2 * N * 4 / 32);
+  for (size_t n = 0; n < N; ++n) {
+    for (size_t k = 0; k < K; ++k)
+      packed.put(n * K * 4 / 32, 1, k * 4, 4, code(n, k, 4));
+    for (size_t g = 0; g < 2; ++g)
+      zero.put(g, 2, n * 4, 4, zeros[n * 2 + g]);
+  }
+  auto expr =
+      open("%c = " + packed.literal("tensor<16x8xi32>") + scaleLiteral(false) +
+           "%z = " + zero.literal("tensor<2x2xi32>") +
+           "%w = llm.assemble %c scales(%s) zeros(%z) : tensor<16x8xi32>, "
+           "(tensor<16x2xf32>) zeros(tensor<2x2xi32>) -> "
+           "tensor<16x64x!llm.q<u4, 32:f32 zero u4>, #llm.layout<packed>>");
+  ASSERT_TRUE(expr);
+  compare(*expr, 4);
+  // A view like any other: cut by rows, its numbers stay.
+  auto cut =
+      open("%c = " + packed.literal("tensor<16x8xi32>") + scaleLiteral(false) +
+           "%z = " + zero.literal("tensor<2x2xi32>") +
+           "%w = llm.assemble %c scales(%s) zeros(%z) : tensor<16x8xi32>, "
+           "(tensor<16x2xf32>) zeros(tensor<2x2xi32>) -> "
+           "tensor<16x64x!llm.q<u4, 32:f32 zero u4>, #llm.layout<packed>>\n"
+           "%t = llm.slice %w 5 to 6 axis 0 : "
+           "tensor<16x64x!llm.q<u4, 32:f32 zero u4>, #llm.layout<packed>>");
+  EXPECT_EQ(numbers(*cut)[40], expected(5, 40, 4));
+}
+
+TEST_F(AssembleTest, LevelsMinimaAndCodes) {
+  // w = s1 s0 code - m1 m0, six-bit codes that straddle bytes.
+  auto expr = open(R"(
+    %c = llm.weight dense<"0x0110C3A21C7F"> : tensor<1x6xi8>
+    %s0 = llm.weight dense<[[3, 5]]> : tensor<1x2xi8>
+    %s1 = llm.weight dense<[[0.5]]> : tensor<1x1xf32>
+    %m0 = llm.weight dense<[[7, 60]]> : tensor<1x2xi8>
+    %m1 = llm.weight dense<[[0.25]]> : tensor<1x1xf32>
+    %w = llm.assemble %c scales(%s0, %s1) zeros(%m0, %m1)
+      : tensor<1x6xi8>, (tensor<1x2xi8>, tensor<1x1xf32>)
+        zeros(tensor<1x2xi8>, tensor<1x1xf32>)
+      -> tensor<1x8x!llm.q<u6, 4:u6-u6, 8:f32-f32>, #llm.layout<packed>>)");
+  ASSERT_TRUE(expr);
+  const uint64_t stream = 0x7f1ca2c31001;
+  const auto got = numbers(*expr);
+  for (size_t k = 0; k < 8; ++k) {
+    const double code = double(stream >> (6 * k) & 63);
+    EXPECT_EQ(got[k], 0.5 * (k < 4 ? 3 : 5) * code - 0.25 * (k < 4 ? 7 : 60));
+  }
+
+  // int8 with a scale a row; FP8 codes declared as i8; e8m0 scales as bytes.
+  auto int8 = open(R"(
+    %c = llm.weight dense<[[-128, 3], [127, -1]]> : tensor<2x2xi8>
+    %s = llm.weight dense<[[0.5], [2.0]]> : tensor<2x1xf32>
+    %w = llm.assemble %c scales(%s) : tensor<2x2xi8>, (tensor<2x1xf32>)
+      -> tensor<2x2x!llm.q<i8, *:f32>, #llm.layout<packed>>)");
+  EXPECT_EQ(numbers(*int8), (std::vector<double>{-64, 1.5, 254, -2}));
+  auto fp8 = open(R"(
+    %c = llm.weight dense<[[56, -72]]> : tensor<1x2xi8>
+    %s = llm.weight dense<[[-128]]> : tensor<1x1xi8>
+    %w = llm.assemble %c scales(%s) : tensor<1x2xi8>, (tensor<1x1xi8>)
+      -> tensor<1x2x!llm.q<f8E4M3, *:e8m0>, #llm.layout<packed>>)");
+  EXPECT_EQ(numbers(*fp8), (std::vector<double>{2, -2}));
+}
+
+TEST_F(AssembleTest, Codebooks) {
+  auto known = open(R"(
+    %c = llm.weight dense<"0x0F87"> : tensor<1x2xi8>
+    %s = llm.weight dense<[[2.0]]> : tensor<1x1xf32>
+    %w = llm.assemble %c scales(%s) : tensor<1x2xi8>, (tensor<1x1xf32>)
+      -> tensor<1x4x!llm.q<cb<nf4, 4>, *:f32>, #llm.layout<packed>>)");
+  EXPECT_EQ(numbers(*known),
+            (std::vector<double>{2, -2, 0, 2 * double(0.07958029955625534f)}));
+  auto learned = open(R"(
+    %c = llm.weight dense<"0xE4E4"> : tensor<2x1xi8>
+    %s = llm.weight dense<1.0> : tensor<1xf32>
+    %b = llm.weight dense<[[0.0, 1.0, 2.0, 3.0], [10.0, 11.0, 12.0, 13.0]]> : tensor<2x4xf32>
+    %w = llm.assemble %c scales(%s) codebook(%b : tensor<2x4xf32>)
+      : tensor<2x1xi8>, (tensor<1xf32>)
+      -> tensor<2x4x!llm.q<cb<mine, 2>, *:f32>, #llm.layout<packed>>)");
+  EXPECT_EQ(numbers(*learned),
+            (std::vector<double>{0, 1, 2, 3, 10, 11, 12, 13}));
+}
+
+TEST_F(AssembleTest, Refuses) {
+  const std::string codes = "%c = llm.weight dense<0> : tensor<16x8xi32>\n";
+  EXPECT_MESSAGE(
+      refusal(codes + "%s = llm.weight dense<1.0> : tensor<3xf32>\n"
+                      "%w = llm.assemble %c scales(%s) : tensor<16x8xi32>, "
+                      "(tensor<3xf32>) -> "
+                      "tensor<16x64x!llm.q<u4, 32:f32>, #llm.layout<packed>>"),
+      "expects 32 scales, but got 3");
+  EXPECT_MESSAGE(
+      refusal(codes + "%s = llm.weight dense<1.0> : tensor<16x2xf32>\n"
+                      "%z = llm.weight dense<1> : tensor<3xi32>\n"
+                      "%w = llm.assemble %c scales(%s) zeros(%z) : "
+                      "tensor<16x8xi32>, (tensor<16x2xf32>) "
+                      "zeros(tensor<3xi32>) -> tensor<16x64x!llm.q<u4, 32:f32 "
+                      "zero u4>, #llm.layout<packed>>"),
+      "or 4 words of them, but got 3");
+}
+
+} // namespace
