@@ -20,12 +20,14 @@ uint8_t evenSigns(uint32_t signs) {
   return uint8_t(signs | (std::popcount(signs) & 1) << 7);
 }
 
+/// A sign is flipped in the bits: a branch would be taken at random.
 template <size_t width>
 void writeSigned(const std::array<int8_t, width> &vector, float scale,
                  uint32_t signs, float *dst) {
   for (size_t i = 0; i < width; ++i) {
     const float value = scale * float(vector[i]);
-    dst[i] = signs >> i & 1 ? -value : value;
+    const uint32_t sign = (signs >> i & 1) << 31;
+    dst[i] = std::bit_cast<float>(std::bit_cast<uint32_t>(value) ^ sign);
   }
 }
 
