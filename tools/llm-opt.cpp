@@ -17,5 +17,6 @@ int main(int argc, char **argv) {
   mlir::plan::registerPlanPasses();
   mlir::llm::registerLoweringPasses();
 
-  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Sprig optimiser driver\n", registry));
+  return mlir::asMainReturnCode(
+      mlir::MlirOptMain(argc, argv, "Sprig optimiser driver\n", registry));
 }

@@ -10,27 +10,34 @@ namespace mlir::llm {
 namespace {
 
 struct BuildKernels final : impl::BuildKernelsPassBase<BuildKernels> {
-  void getDependentDialects(DialectRegistry &registry) const override { registerKernelDialects(registry); }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registerKernelDialects(registry);
+  }
 
   void runOnOperation() override {
     plan::TargetOp target = getOperation();
-    llvm::Expected<TargetProfile> profile = findProfile(target.getProfileName());
+    llvm::Expected<TargetProfile> profile =
+        findProfile(target.getProfileName());
     if (!profile) {
       target.emitOpError() << llvm::toString(profile.takeError());
       return signalPassFailure();
     }
     for (auto kernel : target.getOps<plan::KernelOp>())
-      if (!kernel.getModule() && !kernel.getSpirv() && failed(build(kernel, *profile)))
+      if (!kernel.getModule() && !kernel.getSpirv() &&
+          failed(build(kernel, *profile)))
         return signalPassFailure();
   }
 
-  static LogicalResult build(plan::KernelOp kernel, const TargetProfile &profile) {
-    FailureOr<OwningOpRef<ModuleOp>> module =
-        buildKernel(kernel.getFamily(), kernel.getSpec(), profile, kernel.getLoc());
+  static LogicalResult build(plan::KernelOp kernel,
+                             const TargetProfile &profile) {
+    FailureOr<OwningOpRef<ModuleOp>> module = buildKernel(
+        kernel.getFamily(), kernel.getSpec(), profile, kernel.getLoc());
     if (failed(module))
       return failure();
-    for (auto code : llvm::make_early_inc_range((**module).getOps<gpu::GPUModuleOp>()))
-      code->moveBefore(&kernel.getCode().front(), kernel.getCode().front().end());
+    for (auto code :
+         llvm::make_early_inc_range((**module).getOps<gpu::GPUModuleOp>()))
+      code->moveBefore(&kernel.getCode().front(),
+                       kernel.getCode().front().end());
     return success();
   }
 };

@@ -2,16 +2,20 @@
 
 namespace mlir::llm {
 
-FlatFunction::FlatFunction(func::FuncOp function) { flatten(function.getBody().front(), ""); }
+FlatFunction::FlatFunction(func::FuncOp function) {
+  flatten(function.getBody().front(), "");
+}
 
 void FlatFunction::flatten(Block &block, StringRef where) {
   for (Operation &op : block) {
     if (auto layer = dyn_cast<LayerOp>(op)) {
       Block &body = *layer.getBodyBlock();
-      for (auto [argument, input] : llvm::zip_equal(body.getArguments(), layer.getInputs()))
+      for (auto [argument, input] :
+           llvm::zip_equal(body.getArguments(), layer.getInputs()))
         aliases[argument] = input;
       flatten(body, ("layer " + Twine(layer.getIndex())).str());
-      for (auto [output, value] : llvm::zip_equal(layer.getOutputs(), layer.getYield().getValues()))
+      for (auto [output, value] :
+           llvm::zip_equal(layer.getOutputs(), layer.getYield().getValues()))
         aliases[output] = value;
     } else if (auto exit = dyn_cast<func::ReturnOp>(op)) {
       returned = exit.getNumOperands() ? exit.getOperand(0) : Value();
@@ -22,9 +26,17 @@ void FlatFunction::flatten(Block &block, StringRef where) {
 }
 
 Value FlatFunction::resolve(Value value) const {
-  for (auto it = aliases.find(value); it != aliases.end(); it = aliases.find(value))
+  for (auto it = aliases.find(value); it != aliases.end();
+       it = aliases.find(value))
     value = it->second;
   return value;
+}
+
+Value FlatFunction::queryOf(KVAppendOp append) const {
+  for (Operation *user : append.getCache().getUsers())
+    if (auto attention = dyn_cast<AttentionOp>(user))
+      return resolve(attention.getQuery());
+  return {};
 }
 
 llvm::DenseSet<Operation *> FlatFunction::needed(bool logits) const {
@@ -32,11 +44,16 @@ llvm::DenseSet<Operation *> FlatFunction::needed(bool logits) const {
   if (logits && returned)
     set.insert(resolve(returned).getDefiningOp());
   for (const FlatOp &entry : llvm::reverse(flat)) {
-    if (!isMemoryEffectFree(entry.op) && hasEffect<MemoryEffects::Write>(entry.op))
+    if (!isMemoryEffectFree(entry.op) &&
+        hasEffect<MemoryEffects::Write>(entry.op))
       set.insert(entry.op);
     if (!set.contains(entry.op))
       continue;
-    for (Value operand : entry.op->getOperands())
+    SmallVector<Value> operands(entry.op->getOperands());
+    if (auto append = dyn_cast<KVAppendOp>(entry.op))
+      if (Value query = queryOf(append))
+        operands.push_back(query);
+    for (Value operand : operands)
       if (Operation *producer = resolve(operand).getDefiningOp())
         set.insert(producer);
   }

@@ -1,4 +1,5 @@
-// A function as the straight line that lowering walks: layers opened, what a program does not need left out.
+// A function as the straight line that lowering walks: layers opened, what a
+// program does not need left out.
 #ifndef SPRIG_CODEGEN_LOWERING_FLATFUNCTION_H
 #define SPRIG_CODEGEN_LOWERING_FLATFUNCTION_H
 
@@ -24,7 +25,13 @@ public:
   /// The operand of the return.
   Value result() const { return returned; }
 
-  /// Operations with an effect, and what they are made of; with `logits`, what the result is made of too.
+  /// The query of the attention that reads the cache which `append` fills, or
+  /// null. One kernel rotates queries and keys and appends, so an append needs
+  /// its query.
+  Value queryOf(KVAppendOp append) const;
+
+  /// Operations with an effect, and what they are made of; with `logits`, what
+  /// the result is made of too.
   llvm::DenseSet<Operation *> needed(bool logits) const;
 
 private:

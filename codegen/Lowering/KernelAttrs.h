@@ -8,8 +8,10 @@
 namespace mlir::llm {
 
 /// Entry point, bindings, workgroup and sizes: everything but the code.
-inline void setInterface(plan::KernelOp kernel, const KernelInterface &interface) {
-  SmallVector<int32_t> access, workgroup(interface.workgroup.begin(), interface.workgroup.end());
+inline void setInterface(plan::KernelOp kernel,
+                         const KernelInterface &interface) {
+  SmallVector<int32_t> access,
+      workgroup(interface.workgroup.begin(), interface.workgroup.end());
   uint32_t uniform = 0;
   for (auto [i, binding] : llvm::enumerate(interface.bindings)) {
     access.push_back(int32_t(binding.access));

@@ -1,55 +1,99 @@
 #include "codegen/Lowering/TargetLowering.h"
 
+#include "codegen/Lowering/KernelAttrs.h"
+
 namespace mlir::llm {
 
-static plan::TargetOp makeTarget(ModuleOp module, const TargetProfile &profile) {
+static plan::TargetOp makeTarget(ModuleOp module, const TargetProfile &profile,
+                                 StringRef profileName) {
   auto builder = OpBuilder::atBlockEnd(module.getBody());
-  // A profile that was read from a file is found again under that file's name; the symbol is the profile's own name.
-  auto target = plan::TargetOp::create(builder, module.getLoc(), profile.name, /*profile=*/StringAttr());
-  builder.createBlock(&target.getBody());
+  // A profile that was read from a file is found again by that file's name.
+  StringAttr file = profileName == profile.name
+                        ? StringAttr()
+                        : builder.getStringAttr(profileName);
+  auto target =
+      plan::TargetOp::create(builder, module.getLoc(), profile.name, file);
+  target.getBody().emplaceBlock();
   return target;
 }
 
-TargetLowering::TargetLowering(ModuleOp module, const TargetProfile &profile, WeightTable &weights)
-    : targetProfile(profile), weightTable(weights), target(makeTarget(module, profile)), symbols(target),
-      builder(OpBuilder::atBlockBegin(&target.getBody().front())) {}
+TargetLowering::TargetLowering(ModuleOp module, const TargetProfile &profile,
+                               StringRef profileName, WeightTable &weights,
+                               const LoweringShape &shape)
+    : module(module), shape(shape), targetProfile(profile),
+      weightTable(weights), target(makeTarget(module, profile, profileName)),
+      symbols(target), builder(target.getContext()) {}
 
-FailureOr<const KernelInterface *> TargetLowering::kernel(StringRef family, DictionaryAttr spec, Operation *user) {
-  std::unique_ptr<KernelInterface> &known = kernels[{builder.getStringAttr(family), spec}];
+FailureOr<const KernelInterface *>
+TargetLowering::kernel(StringRef family, DictionaryAttr spec, Operation *user) {
+  std::unique_ptr<KernelInterface> &known =
+      kernels[{builder.getStringAttr(family), spec}];
   if (known)
     return known.get();
-  FailureOr<KernelInterface> interface = describeKernel(family, spec, targetProfile, user->getLoc());
+  FailureOr<KernelInterface> interface =
+      describeKernel(family, spec, targetProfile, user->getLoc());
   if (failed(interface))
     return failure();
   known = std::make_unique<KernelInterface>(std::move(*interface));
   if (symbols.lookup(known->name)) // another spec with the same key
     return known.get();
-  SmallVector<int32_t> access, workgroup(known->workgroup.begin(), known->workgroup.end());
-  int32_t uniform = 0;
-  for (auto [i, binding] : llvm::enumerate(known->bindings)) {
-    access.push_back(int32_t(binding.access));
-    uniform |= int32_t(binding.uniform) << i;
-  }
-  auto kernel = plan::KernelOp::create(
-      builder, user->getLoc(), builder.getStringAttr(known->name), builder.getStringAttr(family), spec,
-      builder.getStringAttr("main"), builder.getDenseI32ArrayAttr(access), builder.getDenseI32ArrayAttr(workgroup),
-      builder.getI32IntegerAttr(uniform), builder.getI32IntegerAttr(known->pushConstantBytes),
-      builder.getI32IntegerAttr(known->sharedBytes), builder.getI32IntegerAttr(known->subgroupSize),
-      /*features=*/ArrayAttr(), /*spirv=*/ElementsAttr());
-  kernel.getCode().emplaceBlock();
+  auto kernel = plan::KernelOp::create(builder, user->getLoc(), known->name,
+                                       family, spec);
+  setInterface(kernel, *known);
+  insert(kernel);
   return known.get();
 }
 
-plan::BufferOp TargetLowering::buffer(plan::BufferKind kind, StringRef name, uint64_t bytes) {
+plan::BufferOp TargetLowering::buffer(plan::BufferKind kind, StringRef name,
+                                      uint64_t bytes) {
   if (auto known = symbols.lookup<plan::BufferOp>(name)) {
     known.setBytes(std::max<uint64_t>(known.getBytes(), bytes));
     return known;
   }
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(&target.getBody().front());
-  auto buffer = plan::BufferOp::create(builder, target.getLoc(), name, kind, bytes, /*offset=*/IntegerAttr());
-  symbols.insert(buffer, builder.getInsertionPoint());
+  auto buffer = plan::BufferOp::create(builder, target.getLoc(), name, kind,
+                                       bytes, /*offset=*/IntegerAttr());
+  insert(buffer);
   return buffer;
+}
+
+FailureOr<CachePlan> TargetLowering::cache(KVOp handle) {
+  auto symbol = SymbolTable::lookupSymbolIn(module, handle.getCacheAttr());
+  auto cache = cast<KVCacheOp>(symbol);
+  KVType type = cache.getCacheType();
+  // As lib KvFormat of the kernels has it: [slot][head][element], f32 or f16.
+  uint64_t bits = type.getKeyType().getIntOrFloatBitWidth();
+  uint64_t sideBytes =
+      uint64_t(shape.capacity * type.getHeads() * type.getKeyWidth()) * bits /
+      8;
+  uint64_t stride =
+      uint64_t(plan::alignTo(int64_t(sideBytes), plan::kAlignment));
+  uint64_t bytes = 2 * stride * uint64_t(cache.getCount());
+  std::string name = (cache.getSymName() + "_cache").str();
+  plan::BufferOp store = buffer(plan::BufferKind::kv, name, bytes);
+  if (!symbols.lookup(cache.getSymName())) {
+    std::string element;
+    llvm::raw_string_ostream(element) << type.getKeyType();
+    insert(plan::KvCacheOp::create(
+        builder, cache.getLoc(), cache.getSymName(), name, /*offset=*/0, bytes,
+        cache.getCount(), type.getHeads(), type.getKeyWidth(), shape.capacity,
+        type.getWindow(), type.getSinks(), element, element));
+  }
+  uint64_t layer = 2 * stride * handle.getIndex();
+  return CachePlan{store, layer, layer + stride, sideBytes};
+}
+
+void TargetLowering::insert(Operation *op) {
+  // Buffers, then caches, kernels and programs, each in the order of first use.
+  auto rank = [](Operation &other) {
+    return isa<plan::BufferOp>(other)    ? 0
+           : isa<plan::KvCacheOp>(other) ? 1
+           : isa<plan::KernelOp>(other)  ? 2
+                                         : 3;
+  };
+  Block &body = target.getBody().front();
+  auto at = llvm::find_if(
+      body, [&](Operation &other) { return rank(other) > rank(*op); });
+  symbols.insert(op, at);
 }
 
 } // namespace mlir::llm

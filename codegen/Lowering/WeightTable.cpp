@@ -10,21 +10,25 @@ bool isWeightExpression(Value value) {
     return false;
   if (isa<WeightOp>(op))
     return true;
-  return op->getNumOperands() != 0 && op->getNumRegions() == 0 && isMemoryEffectFree(op) &&
+  return op->getNumOperands() != 0 && op->getNumRegions() == 0 &&
+         isMemoryEffectFree(op) &&
          llvm::all_of(op->getOperands(), isWeightExpression);
 }
 
 /// The expression as text: equal text means equal numbers.
 static void print(Value value, llvm::raw_ostream &os) {
   Operation *op = value.getDefiningOp();
-  os << op->getName() << op->getDiscardableAttrDictionary() << op->getPropertiesAsAttribute() << "#"
-     << cast<OpResult>(value).getResultNumber() << ":" << value.getType() << "(";
+  os << op->getName() << op->getDiscardableAttrDictionary()
+     << op->getPropertiesAsAttribute() << "#"
+     << cast<OpResult>(value).getResultNumber() << ":" << value.getType()
+     << "(";
   for (Value operand : op->getOperands())
     print(operand, os);
   os << ")";
 }
 
-/// The only key in the expression, or that of its first weight with a mark that there is more to it.
+/// The only key in the expression, or that of its first weight with a mark that
+/// there is more to it.
 static std::string nameOf(Value value) {
   Operation *op = value.getDefiningOp();
   if (auto weight = dyn_cast<WeightOp>(op))
@@ -33,7 +37,8 @@ static std::string nameOf(Value value) {
 }
 
 /// Copies `value` and what it is made of.
-static Value cloneExpression(OpBuilder &builder, Value value, IRMapping &mapping) {
+static Value cloneExpression(OpBuilder &builder, Value value,
+                             IRMapping &mapping) {
   if (Value done = mapping.lookupOrNull(value))
     return done;
   Operation *op = value.getDefiningOp();
@@ -52,9 +57,11 @@ WeightTable::WeightTable(ModuleOp module) : module(module), symbols(module) {
   }
 }
 
-FailureOr<plan::TensorOp> WeightTable::get(Value weight, StringRef layout, Operation *user) {
+FailureOr<plan::TensorOp> WeightTable::get(Value weight, StringRef layout,
+                                           Operation *user) {
   if (!isWeightExpression(weight))
-    return user->emitOpError("expects a weight that is known when the package is written, but got a value that is "
+    return user->emitOpError("expects a weight that is known when the package "
+                             "is written, but got a value that is "
                              "computed at run time");
   std::string key;
   llvm::raw_string_ostream os(key);
@@ -63,16 +70,39 @@ FailureOr<plan::TensorOp> WeightTable::get(Value weight, StringRef layout, Opera
   if (tensor)
     return tensor;
   FailureOr<uint64_t> bytes =
-      layoutBytes(cast<RankedTensorType>(weight.getType()), layout, [&] { return user->emitOpError(); });
+      layoutBytes(cast<RankedTensorType>(weight.getType()), layout,
+                  [&] { return user->emitOpError(); });
   if (failed(bytes))
     return failure();
-  auto builder = OpBuilder::atBlockEnd(module.getBody());
-  tensor = plan::TensorOp::create(builder, weight.getLoc(), nameOf(weight), layout, *bytes, /*offset=*/IntegerAttr());
-  symbols.insert(tensor); // a second layout of one weight gets another name
-  builder.createBlock(&tensor.getBody());
+  tensor = insert(nameOf(weight), layout, *bytes, weight.getLoc());
+  auto builder = OpBuilder::atBlockEnd(&tensor.getBody().front());
   IRMapping mapping;
   Value value = cloneExpression(builder, weight, mapping);
   plan::YieldOp::create(builder, weight.getLoc(), value);
+  return tensor;
+}
+
+plan::TensorOp WeightTable::constant(StringRef name, DenseElementsAttr value) {
+  std::string key;
+  llvm::raw_string_ostream(key) << name << "|" << value.getAsOpaquePointer();
+  plan::TensorOp &tensor = byExpression[key];
+  if (tensor)
+    return tensor;
+  tensor = insert(name, kLayoutF32, uint64_t(value.getNumElements()) * 4,
+                  module.getLoc());
+  auto builder = OpBuilder::atBlockEnd(&tensor.getBody().front());
+  Value weight = WeightOp::create(builder, tensor.getLoc(), value);
+  plan::YieldOp::create(builder, tensor.getLoc(), weight);
+  return tensor;
+}
+
+plan::TensorOp WeightTable::insert(StringRef name, StringRef layout,
+                                   uint64_t bytes, Location loc) {
+  OpBuilder builder(module.getContext());
+  auto tensor = plan::TensorOp::create(builder, loc, name, layout, bytes,
+                                       /*offset=*/IntegerAttr());
+  tensor.getBody().emplaceBlock();
+  symbols.insert(tensor); // a second layout of one weight gets another name
   return tensor;
 }
 

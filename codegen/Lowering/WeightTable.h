@@ -1,4 +1,5 @@
-// Weights of a function as tensors of the module: each expression and layout once, whoever uses it.
+// Weights of a function as tensors of the module: each expression and layout
+// once, whoever uses it.
 #ifndef SPRIG_CODEGEN_LOWERING_WEIGHTTABLE_H
 #define SPRIG_CODEGEN_LOWERING_WEIGHTTABLE_H
 
@@ -9,7 +10,8 @@
 
 namespace mlir::llm {
 
-/// Whether `value` is computed from `llm.weight` alone, so that it can be evaluated when a package is written.
+/// Whether `value` is computed from `llm.weight` alone, so that it can be
+/// evaluated when a package is written.
 bool isWeightExpression(Value value);
 
 class WeightTable {
@@ -18,12 +20,20 @@ public:
   explicit WeightTable(ModuleOp module);
 
   /// The tensor that holds `weight` in `layout`. Errors are on `user`.
-  FailureOr<plan::TensorOp> get(Value weight, StringRef layout, Operation *user);
+  FailureOr<plan::TensorOp> get(Value weight, StringRef layout,
+                                Operation *user);
+
+  /// A tensor of numbers that lowering made up, f32 in row-major order.
+  plan::TensorOp constant(StringRef name, DenseElementsAttr value);
 
 private:
+  plan::TensorOp insert(StringRef name, StringRef layout, uint64_t bytes,
+                        Location loc);
+
   ModuleOp module;
   SymbolTable symbols;
-  llvm::StringMap<plan::TensorOp> byExpression; // the expression as text, and the layout
+  llvm::StringMap<plan::TensorOp>
+      byExpression; // the expression as text, and the layout
 };
 
 } // namespace mlir::llm

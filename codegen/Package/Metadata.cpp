@@ -11,10 +11,12 @@ using flatbuffers::Offset;
 
 namespace {
 
-/// Everything of one target, with the numbers by which programs refer to kernels and buffers.
+/// Everything of one target, with the numbers by which programs refer to
+/// kernels and buffers.
 class TargetWriter {
 public:
-  TargetWriter(FlatBufferBuilder &builder, plan::TargetOp target, ModuleOp module)
+  TargetWriter(FlatBufferBuilder &builder, plan::TargetOp target,
+               ModuleOp module)
       : builder(builder), target(target), tensors(module) {}
 
   FailureOr<Offset<format::Target>> write();
@@ -25,7 +27,9 @@ private:
   FailureOr<Offset<format::Dispatch>> writeDispatch(plan::DispatchOp dispatch);
   FailureOr<format::Binding> bind(Value view, uint32_t access);
   Offset<format::KvCache> writeCache(plan::KvCacheOp cache);
-  auto text(StringRef string) { return builder.CreateString(string.data(), string.size()); }
+  auto text(StringRef string) {
+    return builder.CreateString(string.data(), string.size());
+  }
 
   FlatBufferBuilder &builder;
   plan::TargetOp target;
@@ -35,43 +39,53 @@ private:
   plan::BufferOp weights;
 };
 
-FailureOr<Offset<format::Kernel>> TargetWriter::writeKernel(plan::KernelOp kernel) {
+FailureOr<Offset<format::Kernel>>
+TargetWriter::writeKernel(plan::KernelOp kernel) {
   if (!kernel.getSpirv()) {
-    kernel.emitOpError("expects SPIR-V words in a package; run plan-lower-kernels");
+    kernel.emitOpError(
+        "expects SPIR-V words in a package; run plan-lower-kernels");
     return failure();
   }
   std::vector<uint32_t> words;
   for (int32_t word : kernel.getSpirv()->getValues<int32_t>())
     words.push_back(uint32_t(word));
   std::string key;
-  llvm::raw_string_ostream(key) << kernel.getFamily() << " " << kernel.getSpec();
+  llvm::raw_string_ostream(key)
+      << kernel.getFamily() << " " << kernel.getSpec();
   ArrayRef<int32_t> size = *kernel.getWorkgroup();
-  auto name = text(kernel.getSymName()), family = text(kernel.getFamily()), keyText = text(key),
-       entry = text(*kernel.getEntry());
+  auto name = text(kernel.getSymName()), family = text(kernel.getFamily()),
+       keyText = text(key), entry = text(*kernel.getEntry());
   auto spirv = builder.CreateVector(words);
-  return format::CreateKernel(builder, name, family, keyText, entry, spirv, size[0], size[1], size[2],
-                              kernel.getAccess()->size(), kernel.getPushConstantBytes(), kernel.getSharedBytes(),
-                              kernel.getSubgroupSize(), kernel.getUniformBindings());
+  return format::CreateKernel(
+      builder, name, family, keyText, entry, spirv, size[0], size[1], size[2],
+      kernel.getAccess()->size(), kernel.getPushConstantBytes(),
+      kernel.getSharedBytes(), kernel.getSubgroupSize(),
+      kernel.getUniformBindings());
 }
 
 FailureOr<format::Binding> TargetWriter::bind(Value view, uint32_t access) {
   plan::Place place = plan::getPlace(view);
   if (place.scratch) {
-    view.getDefiningOp()->emitOpError("expects a place in a package; run plan-assign-memory");
+    view.getDefiningOp()->emitOpError(
+        "expects a place in a package; run plan-assign-memory");
     return failure();
   }
   if (!place.weight)
-    return format::Binding(place.offset, place.bytes, buffers.lookup(place.symbol.getValue()), access);
+    return format::Binding(place.offset, place.bytes,
+                           buffers.lookup(place.symbol.getValue()), access);
   auto tensor = tensors.lookup<plan::TensorOp>(place.symbol);
   if (!tensor.getOffset() || !weights) {
     tensor.emitOpError("expects a place in a package; run plan-place-weights");
     return failure();
   }
-  uint64_t offset = *tensor.getOffset() - weights.getOffset().value_or(0) + place.offset;
-  return format::Binding(offset, place.bytes, buffers.lookup(weights.getSymName()), access);
+  uint64_t offset =
+      *tensor.getOffset() - weights.getOffset().value_or(0) + place.offset;
+  return format::Binding(offset, place.bytes,
+                         buffers.lookup(weights.getSymName()), access);
 }
 
-FailureOr<Offset<format::Dispatch>> TargetWriter::writeDispatch(plan::DispatchOp dispatch) {
+FailureOr<Offset<format::Dispatch>>
+TargetWriter::writeDispatch(plan::DispatchOp dispatch) {
   std::vector<format::Binding> bindings, indirect;
   for (auto [i, view] : llvm::enumerate(dispatch.getBindings())) {
     FailureOr<format::Binding> binding = bind(view, dispatch.getAccess()[i]);
@@ -80,7 +94,8 @@ FailureOr<Offset<format::Dispatch>> TargetWriter::writeDispatch(plan::DispatchOp
     bindings.push_back(*binding);
   }
   if (dispatch.getIndirect()) {
-    FailureOr<format::Binding> counts = bind(dispatch.getIndirect(), /*access=*/1);
+    FailureOr<format::Binding> counts =
+        bind(dispatch.getIndirect(), /*access=*/1);
     if (failed(counts))
       return failure();
     indirect.push_back(*counts);
@@ -94,11 +109,14 @@ FailureOr<Offset<format::Dispatch>> TargetWriter::writeDispatch(plan::DispatchOp
   auto bindingList = builder.CreateVectorOfStructs(bindings);
   auto pushBytes = builder.CreateVector(push);
   auto counts = builder.CreateVectorOfStructs(indirect);
-  return format::CreateDispatch(builder, kernels.lookup(dispatch.getKernel()), label, bindingList, pushBytes,
-                                groups[0], groups[1], groups[2], counts, dispatch.getMacs(), dispatch.getTouched());
+  return format::CreateDispatch(builder, kernels.lookup(dispatch.getKernel()),
+                                label, bindingList, pushBytes, groups[0],
+                                groups[1], groups[2], counts,
+                                dispatch.getMacs(), dispatch.getTouched());
 }
 
-FailureOr<Offset<format::Program>> TargetWriter::writeProgram(plan::ProgramOp program) {
+FailureOr<Offset<format::Program>>
+TargetWriter::writeProgram(plan::ProgramOp program) {
   std::vector<Offset<format::Command>> commands;
   for (Operation &op : program.getBody().front()) {
     if (auto dispatch = dyn_cast<plan::DispatchOp>(op)) {
@@ -108,20 +126,25 @@ FailureOr<Offset<format::Program>> TargetWriter::writeProgram(plan::ProgramOp pr
       commands.push_back(format::CreateCommand(builder, *written, 0));
     }
     if (auto barrier = dyn_cast<plan::BarrierOp>(op)) {
-      auto kind = barrier.getIndirect() ? format::BarrierKind::compute_to_indirect
-                                        : format::BarrierKind::compute_to_compute;
-      commands.push_back(format::CreateCommand(builder, 0, format::CreateBarrier(builder, kind)));
+      auto kind = barrier.getIndirect()
+                      ? format::BarrierKind::compute_to_indirect
+                      : format::BarrierKind::compute_to_compute;
+      commands.push_back(format::CreateCommand(
+          builder, 0, format::CreateBarrier(builder, kind)));
     }
   }
   auto list = builder.CreateVector(commands);
-  return format::CreateProgram(builder, format::ProgramKind(program.getKind()), uint32_t(program.getWidth()), list);
+  return format::CreateProgram(builder, format::ProgramKind(program.getKind()),
+                               uint32_t(program.getWidth()), list);
 }
 
 Offset<format::KvCache> TargetWriter::writeCache(plan::KvCacheOp cache) {
-  auto name = text(cache.getSymName()), key = text(cache.getKeyType()), value = text(cache.getValueType());
-  return format::CreateKvCache(builder, name, cache.getLayers(), cache.getHeads(), cache.getHeadSize(),
-                               cache.getCapacity(), cache.getWindow(), cache.getSinks(), key, value,
-                               buffers.lookup(cache.getBuffer()), cache.getOffset(), cache.getBytes());
+  auto name = text(cache.getSymName()), key = text(cache.getKeyType()),
+       value = text(cache.getValueType());
+  return format::CreateKvCache(
+      builder, name, cache.getLayers(), cache.getHeads(), cache.getHeadSize(),
+      cache.getCapacity(), cache.getWindow(), cache.getSinks(), key, value,
+      buffers.lookup(cache.getBuffer()), cache.getOffset(), cache.getBytes());
 }
 
 FailureOr<Offset<format::Target>> TargetWriter::write() {
@@ -144,9 +167,10 @@ FailureOr<Offset<format::Target>> TargetWriter::write() {
   }
   for (auto buffer : target.getOps<plan::BufferOp>()) {
     buffers[buffer.getSymName()] = uint32_t(bufferList.size());
-    bufferList.push_back(format::CreateBuffer(builder, text(buffer.getSymName()),
-                                              format::BufferKind(buffer.getKind()), buffer.getBytes(),
-                                              buffer.getOffset().value_or(0)));
+    bufferList.push_back(format::CreateBuffer(
+        builder, text(buffer.getSymName()),
+        format::BufferKind(buffer.getKind()), buffer.getBytes(),
+        buffer.getOffset().value_or(0)));
   }
   for (auto program : target.getOps<plan::ProgramOp>()) {
     FailureOr<Offset<format::Program>> written = writeProgram(program);
@@ -162,7 +186,8 @@ FailureOr<Offset<format::Target>> TargetWriter::write() {
   auto bufferVector = builder.CreateVector(bufferList);
   auto programVector = builder.CreateVector(programList);
   auto cacheVector = builder.CreateVector(cacheList);
-  return format::CreateTarget(builder, name, requirements, kernelVector, bufferVector, programVector, cacheVector);
+  return format::CreateTarget(builder, name, requirements, kernelVector,
+                              bufferVector, programVector, cacheVector);
 }
 
 Offset<format::Model> writeModel(FlatBufferBuilder &builder, ModuleOp module) {
@@ -176,42 +201,55 @@ Offset<format::Model> writeModel(FlatBufferBuilder &builder, ModuleOp module) {
     auto value = info ? info.getAs<IntegerAttr>(key) : IntegerAttr();
     return value ? uint64_t(value.getInt()) : 0;
   };
-  auto name = word("name"), architecture = word("architecture"), license = word("license");
-  return format::CreateModel(builder, name, architecture, license, number("vocabulary"), number("context"),
-                             number("trained_context"), number("layers"), number("width"), number("heads"),
-                             number("kv_heads"), number("head_size"), number("feed_forward"), number("parameters"));
+  auto name = word("name"), architecture = word("architecture"),
+       license = word("license");
+  return format::CreateModel(
+      builder, name, architecture, license, number("vocabulary"),
+      number("context"), number("trained_context"), number("layers"),
+      number("width"), number("heads"), number("kv_heads"), number("head_size"),
+      number("feed_forward"), number("parameters"));
 }
 
-Offset<format::Tokenizer> writeTokenizer(FlatBufferBuilder &builder, const TokenizerTables &tables) {
+Offset<format::Tokenizer> writeTokenizer(FlatBufferBuilder &builder,
+                                         const TokenizerTables &tables) {
   auto pre = builder.CreateString(tables.pre);
   auto bytes = builder.CreateVector(tables.tokenBytes);
   auto offsets = builder.CreateVector(tables.tokenOffsets);
   auto types = builder.CreateVector(tables.tokenTypes);
   auto scores = builder.CreateVector(tables.scores);
-  auto left = builder.CreateVector(tables.mergeLeft), right = builder.CreateVector(tables.mergeRight);
+  auto left = builder.CreateVector(tables.mergeLeft),
+       right = builder.CreateVector(tables.mergeRight);
   auto ends = builder.CreateVector(tables.endTokens);
-  return format::CreateTokenizer(builder, format::TokenizerKind(tables.kind), pre, bytes, offsets, types, scores, left,
-                                 right, tables.bos, tables.unknown, tables.padding, ends, tables.addBos, tables.addEos,
-                                 tables.addSpacePrefix, tables.removeExtraWhitespace, tables.ignoreMerges);
+  return format::CreateTokenizer(
+      builder, format::TokenizerKind(tables.kind), pre, bytes, offsets, types,
+      scores, left, right, tables.bos, tables.unknown, tables.padding, ends,
+      tables.addBos, tables.addEos, tables.addSpacePrefix,
+      tables.removeExtraWhitespace, tables.ignoreMerges);
 }
 
-Offset<format::Tensor> writeTensor(FlatBufferBuilder &builder, plan::TensorOp tensor) {
+Offset<format::Tensor> writeTensor(FlatBufferBuilder &builder,
+                                   plan::TensorOp tensor) {
   std::string type;
-  llvm::raw_string_ostream(type) << tensor.getBody().front().getTerminator()->getOperand(0).getType();
+  llvm::raw_string_ostream(type)
+      << tensor.getBody().front().getTerminator()->getOperand(0).getType();
   StringRef layout = tensor.getLayout();
   auto name = builder.CreateString(tensor.getSymName().str());
-  auto typeText = builder.CreateString(type), layoutText = builder.CreateString(layout.str());
-  return format::CreateTensor(builder, name, typeText, layoutText, *tensor.getOffset(), tensor.getBytes());
+  auto typeText = builder.CreateString(type),
+       layoutText = builder.CreateString(layout.str());
+  return format::CreateTensor(builder, name, typeText, layoutText,
+                              *tensor.getOffset(), tensor.getBytes());
 }
 
 } // namespace
 
-FailureOr<std::vector<uint8_t>> buildMetadata(ModuleOp module, const PackageExtras &extras,
+FailureOr<std::vector<uint8_t>> buildMetadata(ModuleOp module,
+                                              const PackageExtras &extras,
                                               ArrayRef<SectionChunk> chunks) {
   FlatBufferBuilder builder(1 << 20);
   std::vector<Offset<format::Target>> targets;
   for (plan::TargetOp target : module.getOps<plan::TargetOp>()) {
-    FailureOr<Offset<format::Target>> written = TargetWriter(builder, target, module).write();
+    FailureOr<Offset<format::Target>> written =
+        TargetWriter(builder, target, module).write();
     if (failed(written))
       return failure();
     targets.push_back(*written);
@@ -221,7 +259,8 @@ FailureOr<std::vector<uint8_t>> buildMetadata(ModuleOp module, const PackageExtr
     tensors.push_back(writeTensor(builder, tensor));
   std::vector<Offset<format::Golden>> goldens;
   for (const Golden &golden : extras.goldens)
-    goldens.push_back(format::CreateGoldenDirect(builder, &golden.tokens, &golden.argmax, &golden.margin));
+    goldens.push_back(format::CreateGoldenDirect(
+        builder, &golden.tokens, &golden.argmax, &golden.margin));
   std::vector<format::Chunk> chunkList;
   for (const SectionChunk &chunk : chunks)
     chunkList.emplace_back(chunk.offset, chunk.bytes, chunk.hash);
@@ -236,9 +275,12 @@ FailureOr<std::vector<uint8_t>> buildMetadata(ModuleOp module, const PackageExtr
   auto chunkVector = builder.CreateVectorOfStructs(chunkList);
   auto targetVector = builder.CreateVector(targets);
   auto goldenVector = builder.CreateVector(goldens);
-  format::FinishPackageBuffer(builder, format::CreatePackage(builder, producer, model, tokenizer, chat, tensorVector,
-                                                             chunkVector, targetVector, goldenVector));
-  return std::vector<uint8_t>(builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize());
+  format::FinishPackageBuffer(
+      builder, format::CreatePackage(builder, producer, model, tokenizer, chat,
+                                     tensorVector, chunkVector, targetVector,
+                                     goldenVector));
+  return std::vector<uint8_t>(builder.GetBufferPointer(),
+                              builder.GetBufferPointer() + builder.GetSize());
 }
 
 } // namespace mlir::llm

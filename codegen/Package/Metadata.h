@@ -7,9 +7,11 @@
 
 namespace mlir::llm {
 
-/// The metadata of `module`, whose plan is complete: places for all tensors and buffers, words for all kernels. Its
-/// size does not depend on the hashes of `chunks`. What is not complete is an error on the operation.
-FailureOr<std::vector<uint8_t>> buildMetadata(ModuleOp module, const PackageExtras &extras,
+/// The metadata of `module`, whose plan is complete: places for all tensors and
+/// buffers, words for all kernels. Its size does not depend on the hashes of
+/// `chunks`. What is not complete is an error on the operation.
+FailureOr<std::vector<uint8_t>> buildMetadata(ModuleOp module,
+                                              const PackageExtras &extras,
                                               ArrayRef<SectionChunk> chunks);
 
 } // namespace mlir::llm

@@ -15,7 +15,8 @@ namespace mlir::llm {
 struct Golden {
   std::vector<uint32_t> tokens;
   std::vector<uint32_t> argmax; ///< after each token
-  std::vector<float> margin;    ///< largest logit less the second, at each position
+  std::vector<float>
+      margin; ///< largest logit less the second, at each position
 };
 
 /// What a package holds beside the plan.
@@ -37,10 +38,12 @@ struct PackageSummary {
   unsigned tensors = 0, kernels = 0;
 };
 
-/// Writes `module` to `path`: aside first, so that the file is whole or absent. The module holds placed tensors and at
-/// least one target whose kernels have their SPIR-V; the dictionary `plan.model` on it describes the model. Errors are
-/// diagnostics on the module.
-FailureOr<PackageSummary> writePackage(ModuleOp module, StringRef path, const PackageExtras &extras,
+/// Writes `module` to `path`: aside first, so that the file is whole or absent.
+/// The module holds placed tensors and at least one target whose kernels have
+/// their SPIR-V; the dictionary `plan.model` on it describes the model. Errors
+/// are diagnostics on the module.
+FailureOr<PackageSummary> writePackage(ModuleOp module, StringRef path,
+                                       const PackageExtras &extras,
                                        const PackageOptions &options = {});
 
 } // namespace mlir::llm

@@ -5,11 +5,14 @@ namespace mlir::llm {
 using namespace sprig;
 
 /// VK_MAKE_API_VERSION(0, major, minor, 0), without Vulkan's headers.
-static uint32_t apiVersion(Version version) { return version.major << 22 | version.minor << 12; }
+static uint32_t apiVersion(Version version) {
+  return version.major << 22 | version.minor << 12;
+}
 
-flatbuffers::Offset<format::Requirements> buildRequirements(flatbuffers::FlatBufferBuilder &builder,
-                                                            plan::TargetOp target, const TargetProfile &profile) {
-  std::vector<uint8_t> features;
+flatbuffers::Offset<format::Requirements>
+buildRequirements(flatbuffers::FlatBufferBuilder &builder,
+                  plan::TargetOp target, const TargetProfile &profile) {
+  std::vector<format::Feature> features;
   uint32_t subgroup = 0, invocations = 1, shared = 0, buffers = 1, push = 0;
   uint64_t storage = 1;
   uint32_t uniform = 0;
@@ -17,10 +20,12 @@ flatbuffers::Offset<format::Requirements> buildRequirements(flatbuffers::FlatBuf
     if (ArrayAttr names = kernel.getFeaturesAttr())
       for (StringRef name : names.getAsValueRange<StringAttr>())
         for (format::Feature feature : format::EnumValuesFeature())
-          if (name == format::EnumNameFeature(feature) && !llvm::is_contained(features, uint8_t(feature)))
-            features.push_back(uint8_t(feature));
+          if (name == format::EnumNameFeature(feature) &&
+              !llvm::is_contained(features, feature))
+            features.push_back(feature);
     ArrayRef<int32_t> size = *kernel.getWorkgroup();
-    invocations = std::max<uint32_t>(invocations, uint32_t(size[0]) * size[1] * size[2]);
+    invocations =
+        std::max<uint32_t>(invocations, uint32_t(size[0]) * size[1] * size[2]);
     shared = std::max<uint32_t>(shared, kernel.getSharedBytes());
     push = std::max<uint32_t>(push, kernel.getPushConstantBytes());
     buffers = std::max<uint32_t>(buffers, kernel.getAccess()->size());
@@ -39,8 +44,9 @@ flatbuffers::Offset<format::Requirements> buildRequirements(flatbuffers::FlatBuf
   });
   llvm::sort(features);
   auto list = builder.CreateVector(features);
-  return format::CreateRequirements(builder, apiVersion(profile.vulkan), list, subgroup, invocations, shared, storage,
-                                    buffers, /*offset_alignment=*/plan::kAlignment, push, uniform);
+  return format::CreateRequirements(
+      builder, apiVersion(profile.vulkan), list, subgroup, invocations, shared,
+      storage, buffers, /*offset_alignment=*/plan::kAlignment, push, uniform);
 }
 
 } // namespace mlir::llm

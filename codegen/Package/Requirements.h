@@ -1,5 +1,5 @@
-// What a device must offer to run a target: exactly what its kernels and programs use, so that a package runs wherever
-// it can.
+// What a device must offer to run a target: exactly what its kernels and
+// programs use, so that a package runs wherever it can.
 #ifndef SPRIG_CODEGEN_PACKAGE_REQUIREMENTS_H
 #define SPRIG_CODEGEN_PACKAGE_REQUIREMENTS_H
 
@@ -9,9 +9,9 @@
 
 namespace mlir::llm {
 
-flatbuffers::Offset<sprig::format::Requirements> buildRequirements(flatbuffers::FlatBufferBuilder &builder,
-                                                                   plan::TargetOp target,
-                                                                   const TargetProfile &profile);
+flatbuffers::Offset<sprig::format::Requirements>
+buildRequirements(flatbuffers::FlatBufferBuilder &builder,
+                  plan::TargetOp target, const TargetProfile &profile);
 
 } // namespace mlir::llm
 

@@ -9,7 +9,8 @@ using namespace sprig::format;
 
 llvm::Error SectionStream::append(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    auto part = bytes.first(std::min<size_t>(bytes.size(), kChunkBytes - pending.size()));
+    auto part = bytes.first(
+        std::min<size_t>(bytes.size(), kChunkBytes - pending.size()));
     pending.insert(pending.end(), part.begin(), part.end());
     bytes = bytes.subspan(part.size());
     if (pending.size() == kChunkBytes)
@@ -22,14 +23,16 @@ llvm::Error SectionStream::append(std::span<const std::byte> bytes) {
 llvm::Error SectionStream::padTo(uint64_t target) {
   static constexpr std::byte zeros[kPageBytes] = {};
   while (offset() < target)
-    if (llvm::Error error = append(std::span(zeros).first(std::min(target - offset(), kPageBytes))))
+    if (llvm::Error error = append(
+            std::span(zeros).first(std::min(target - offset(), kPageBytes))))
       return error;
   return llvm::Error::success();
 }
 
 llvm::Error SectionStream::flush() {
   auto data = reinterpret_cast<const uint8_t *>(pending.data());
-  list.push_back({written, pending.size(), llvm::xxh3_64bits(ArrayRef<uint8_t>(data, pending.size()))});
+  list.push_back({written, pending.size(),
+                  llvm::xxh3_64bits(ArrayRef<uint8_t>(data, pending.size()))});
   if (llvm::Error error = file.writeAt(base + written, pending))
     return error;
   written += pending.size();
@@ -37,13 +40,16 @@ llvm::Error SectionStream::flush() {
   return llvm::Error::success();
 }
 
-llvm::Error SectionStream::finish() { return pending.empty() ? llvm::Error::success() : flush(); }
+llvm::Error SectionStream::finish() {
+  return pending.empty() ? llvm::Error::success() : flush();
+}
 
 uint64_t sectionBytes(ModuleOp module) {
   uint64_t end = 0;
   for (plan::TensorOp tensor : module.getOps<plan::TensorOp>())
     if (auto offset = tensor.getOffset())
-      end = std::max<uint64_t>(end, plan::alignTo(*offset + tensor.getBytes(), plan::kPageBytes));
+      end = std::max<uint64_t>(
+          end, plan::alignTo(*offset + tensor.getBytes(), plan::kPageBytes));
   return end;
 }
 

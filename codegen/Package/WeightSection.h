@@ -1,4 +1,5 @@
-// The weight section as it is written: one pass from front to back, hashed in chunks, whatever the size of the model.
+// The weight section as it is written: one pass from front to back, hashed in
+// chunks, whatever the size of the model.
 #ifndef SPRIG_CODEGEN_PACKAGE_WEIGHTSECTION_H
 #define SPRIG_CODEGEN_PACKAGE_WEIGHTSECTION_H
 
@@ -14,7 +15,8 @@ struct SectionChunk {
   uint64_t offset, bytes, hash;
 };
 
-/// Collects bytes into chunks of format::kChunkBytes, hashes and writes each as it fills.
+/// Collects bytes into chunks of format::kChunkBytes, hashes and writes each as
+/// it fills.
 class SectionStream {
 public:
   /// The section starts at `base` of the file.
@@ -39,7 +41,8 @@ private:
   uint64_t written = 0;
 };
 
-/// Bytes of the section that the placed tensors of `module` need, in whole pages.
+/// Bytes of the section that the placed tensors of `module` need, in whole
+/// pages.
 uint64_t sectionBytes(ModuleOp module);
 
 /// The chunks of a section of that size, not hashed yet.

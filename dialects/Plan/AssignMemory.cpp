@@ -1,5 +1,6 @@
-// plan-assign-memory: see Passes.td. Places are chosen greedily, largest value first, best fit among the holes that
-// values alive at the same time leave (the "greedy by size" of Pisarchyk and Lee, arXiv:2001.03288).
+// plan-assign-memory: see Passes.td. Places are chosen greedily, largest value
+// first, best fit among the holes that values alive at the same time leave (the
+// "greedy by size" of Pisarchyk and Lee, arXiv:2001.03288).
 #include "dialects/Plan/Hazards.h"
 #include "dialects/Plan/Passes.h"
 #include "mlir/IR/Remarks.h"
@@ -21,7 +22,9 @@ struct Life {
   int64_t first = -1, last = -1;
   int64_t offset = 0;
 
-  bool meets(const Life &other) const { return first <= other.last && other.first <= last; }
+  bool meets(const Life &other) const {
+    return first <= other.last && other.first <= last;
+  }
 };
 
 struct AssignMemory final : plan::impl::AssignMemoryPassBase<AssignMemory> {
@@ -29,7 +32,8 @@ struct AssignMemory final : plan::impl::AssignMemoryPassBase<AssignMemory> {
     TargetOp target = getOperation();
     if (BufferOp buffer = target.findBuffer(BufferKind::scratch)) {
       // Running twice would mix two plans in one buffer.
-      buffer.emitOpError("expects no scratch buffer before memory is assigned; run plan-assign-memory once");
+      buffer.emitOpError("expects no scratch buffer before memory is assigned; "
+                         "run plan-assign-memory once");
       return signalPassFailure();
     }
     SmallVector<std::pair<ProgramOp, SmallVector<Life>>> programs;
@@ -47,17 +51,20 @@ struct AssignMemory final : plan::impl::AssignMemoryPassBase<AssignMemory> {
     std::string name = "scratch";
     while (SymbolTable::lookupSymbolIn(target, name))
       name += "_";
-    BufferOp::create(builder, target.getLoc(), name, BufferKind::scratch, peak, /*offset=*/IntegerAttr());
+    BufferOp::create(builder, target.getLoc(), name, BufferKind::scratch, peak,
+                     /*offset=*/IntegerAttr());
     for (auto &[program, lives] : programs)
       for (Life &life : lives) {
         builder.setInsertionPoint(life.scratch);
-        Value view = ViewOp::create(builder, life.scratch.getLoc(), name, life.offset, life.scratch.getBytes());
+        Value view = ViewOp::create(builder, life.scratch.getLoc(), name,
+                                    life.offset, life.scratch.getBytes());
         life.scratch.replaceAllUsesWith(view);
         life.scratch.erase();
       }
   }
 
-  /// Lives of all scratch values of `program`; values that nothing uses are erased.
+  /// Lives of all scratch values of `program`; values that nothing uses are
+  /// erased.
   static FailureOr<SmallVector<Life>> measure(ProgramOp program) {
     SmallVector<Life> lives;
     llvm::DenseMap<Value, unsigned> index;
@@ -80,7 +87,8 @@ struct AssignMemory final : plan::impl::AssignMemoryPassBase<AssignMemory> {
           if (reads)
             return dispatch.emitOpError("expects scratch value '")
                    << scratch.getLabel() << "' to be written before it is read";
-          lives.push_back({scratch, alignTo(scratch.getBytes(), kAlignment), step, step, 0});
+          lives.push_back({scratch, alignTo(scratch.getBytes(), kAlignment),
+                           step, step, 0});
         }
         lives[it->second].last = step;
         return success();
@@ -88,10 +96,12 @@ struct AssignMemory final : plan::impl::AssignMemoryPassBase<AssignMemory> {
       for (auto [i, binding] : llvm::enumerate(dispatch.getBindings()))
         if (failed(touch(binding, dispatch.reads(i))))
           return failure();
-      if (dispatch.getIndirect() && failed(touch(dispatch.getIndirect(), /*reads=*/true)))
+      if (dispatch.getIndirect() &&
+          failed(touch(dispatch.getIndirect(), /*reads=*/true)))
         return failure();
     }
-    for (ScratchOp scratch : llvm::make_early_inc_range(program.getOps<ScratchOp>()))
+    for (ScratchOp scratch :
+         llvm::make_early_inc_range(program.getOps<ScratchOp>()))
       if (scratch->use_empty())
         scratch.erase();
     return lives;
@@ -100,11 +110,14 @@ struct AssignMemory final : plan::impl::AssignMemoryPassBase<AssignMemory> {
   /// Chooses offsets; returns the bytes needed.
   static int64_t place(ProgramOp program, SmallVector<Life> &lives) {
     SmallVector<Life *> bySize(llvm::make_pointer_range(lives));
-    llvm::sort(bySize, [](const Life *a, const Life *b) { return a->bytes != b->bytes ? a->bytes > b->bytes : a < b; });
+    llvm::sort(bySize, [](const Life *a, const Life *b) {
+      return a->bytes != b->bytes ? a->bytes > b->bytes : a < b;
+    });
     SmallVector<const Life *> placed; // by offset
     int64_t peak = 0, floor = 0;
     for (Life *life : bySize) {
-      int64_t best = -1, bestHole = std::numeric_limits<int64_t>::max(), end = 0;
+      int64_t best = -1, bestHole = std::numeric_limits<int64_t>::max(),
+              end = 0;
       for (const Life *other : placed) {
         if (!life->meets(*other))
           continue;
@@ -118,18 +131,23 @@ struct AssignMemory final : plan::impl::AssignMemoryPassBase<AssignMemory> {
       life->offset = best < 0 ? end : best;
       peak = std::max(peak, life->offset + life->bytes);
       placed.insert(llvm::upper_bound(placed, life,
-                                      [](const Life *a, const Life *b) { return a->offset < b->offset; }),
+                                      [](const Life *a, const Life *b) {
+                                        return a->offset < b->offset;
+                                      }),
                     life);
     }
     // What any plan needs: the most bytes alive in one step.
     for (const Life &at : lives) {
       int64_t alive = 0;
       for (const Life &life : lives)
-        alive += life.first <= at.first && at.first <= life.last ? life.bytes : 0;
+        alive +=
+            life.first <= at.first && at.first <= life.last ? life.bytes : 0;
       floor = std::max(floor, alive);
     }
-    remark::passed(program.getLoc(), remark::RemarkOpts::name("memory").category(kRemarkCategory))
-        << llvm::formatv("@{0}: scratch peak {1} bytes for {2} values, at least {3} are alive at one time",
+    remark::passed(program.getLoc(),
+                   remark::RemarkOpts::name("memory").category(kRemarkCategory))
+        << llvm::formatv("@{0}: scratch peak {1} bytes for {2} values, at "
+                         "least {3} are alive at one time",
                          program.getSymName(), peak, lives.size(), floor)
                .str();
     return peak;

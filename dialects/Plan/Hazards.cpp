@@ -1,4 +1,5 @@
-// Byte ranges touched since the last barrier, kept by the buffer (or unplaced scratch value) they lie in.
+// Byte ranges touched since the last barrier, kept by the buffer (or unplaced
+// scratch value) they lie in.
 #include "dialects/Plan/Hazards.h"
 
 using namespace mlir;
@@ -6,7 +7,8 @@ using namespace mlir::plan;
 
 /// Buffers are told apart by name, unplaced scratch values by identity.
 static const void *keyOf(const Place &place) {
-  return place.symbol ? place.symbol.getAsOpaquePointer() : place.scratch.getAsOpaquePointer();
+  return place.symbol ? place.symbol.getAsOpaquePointer()
+                      : place.scratch.getAsOpaquePointer();
 }
 
 bool HazardTracker::conflicts(const Place &place, bool write) const {
@@ -14,7 +16,8 @@ bool HazardTracker::conflicts(const Place &place, bool write) const {
   if (place.weight || it == spans.end())
     return false;
   return llvm::any_of(it->second, [&](const Span &span) {
-    return (write || span.write) && place.offset < span.end && span.begin < place.offset + place.bytes;
+    return (write || span.write) && place.offset < span.end &&
+           span.begin < place.offset + place.bytes;
   });
 }
 
@@ -34,7 +37,8 @@ void HazardTracker::add(DispatchOp dispatch) {
   auto note = [&](Value view, bool write) {
     Place place = getPlace(view);
     if (!place.weight)
-      spans[keyOf(place)].push_back({place.offset, place.offset + place.bytes, write});
+      spans[keyOf(place)].push_back(
+          {place.offset, place.offset + place.bytes, write});
   };
   for (auto [i, binding] : llvm::enumerate(dispatch.getBindings()))
     note(binding, dispatch.writes(i));

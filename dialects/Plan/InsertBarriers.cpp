@@ -13,18 +13,21 @@ using namespace mlir;
 using namespace mlir::plan;
 
 namespace {
-struct InsertBarriers final : plan::impl::InsertBarriersPassBase<InsertBarriers> {
+struct InsertBarriers final
+    : plan::impl::InsertBarriersPassBase<InsertBarriers> {
   void runOnOperation() override {
     for (ProgramOp program : getOperation().getOps<ProgramOp>())
       runOnProgram(program);
   }
 
   void runOnProgram(ProgramOp program) {
-    for (BarrierOp barrier : llvm::make_early_inc_range(program.getOps<BarrierOp>()))
+    for (BarrierOp barrier :
+         llvm::make_early_inc_range(program.getOps<BarrierOp>()))
       barrier.erase();
     HazardTracker pending;
     int64_t barriers = 0, dispatches = 0;
-    for (DispatchOp dispatch : llvm::make_early_inc_range(program.getOps<DispatchOp>())) {
+    for (DispatchOp dispatch :
+         llvm::make_early_inc_range(program.getOps<DispatchOp>())) {
       ++dispatches;
       bool indirect = false;
       if (pending.needsBarrier(dispatch, indirect)) {
@@ -35,8 +38,12 @@ struct InsertBarriers final : plan::impl::InsertBarriersPassBase<InsertBarriers>
       }
       pending.add(dispatch);
     }
-    remark::passed(program.getLoc(), remark::RemarkOpts::name("barriers").category(kRemarkCategory))
-        << llvm::formatv("@{0}: {1} barriers for {2} dispatches", program.getSymName(), barriers, dispatches).str();
+    remark::passed(
+        program.getLoc(),
+        remark::RemarkOpts::name("barriers").category(kRemarkCategory))
+        << llvm::formatv("@{0}: {1} barriers for {2} dispatches",
+                         program.getSymName(), barriers, dispatches)
+               .str();
   }
 };
 } // namespace

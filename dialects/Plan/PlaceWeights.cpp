@@ -20,19 +20,24 @@ struct PlaceWeights final : plan::impl::PlaceWeightsPassBase<PlaceWeights> {
     // Order of first use, so that a run reads the file from front to back.
     llvm::SetVector<Operation *> used;
     for (TargetOp target : module.getOps<TargetOp>())
-      target.walk([&](WeightOp weight) { used.insert(tensors.lookup(weight.getTensor())); });
+      target.walk([&](WeightOp weight) {
+        used.insert(tensors.lookup(weight.getTensor()));
+      });
     int64_t end = 0;
     for (Operation *op : used) {
       auto tensor = cast<TensorOp>(op);
       tensor.setOffset(end);
       end = plan::alignTo(end + tensor.getBytes(), kAlignment);
     }
-    for (TensorOp tensor : llvm::make_early_inc_range(module.getOps<TensorOp>()))
+    for (TensorOp tensor :
+         llvm::make_early_inc_range(module.getOps<TensorOp>()))
       if (!used.contains(tensor))
         tensor.erase();
     for (TargetOp target : module.getOps<TargetOp>())
       placeBuffer(target, tensors);
-    remark::passed(module.getLoc(), remark::RemarkOpts::name("weights").category(kRemarkCategory))
+    remark::passed(
+        module.getLoc(),
+        remark::RemarkOpts::name("weights").category(kRemarkCategory))
         << llvm::formatv("{0} tensors in {1} bytes", used.size(), end).str();
   }
 
@@ -51,8 +56,8 @@ struct PlaceWeights final : plan::impl::PlaceWeightsPassBase<PlaceWeights> {
     begin = begin / kPageBytes * kPageBytes;
     end = plan::alignTo(end, kPageBytes);
     auto builder = OpBuilder::atBlockBegin(&target.getBody().front());
-    BufferOp::create(builder, target.getLoc(), "weights", BufferKind::weights, end - begin,
-                     builder.getI64IntegerAttr(begin));
+    BufferOp::create(builder, target.getLoc(), "weights", BufferKind::weights,
+                     end - begin, builder.getI64IntegerAttr(begin));
   }
 };
 } // namespace

@@ -25,9 +25,11 @@ void PlanDialect::initialize() {
 }
 
 int64_t plan::getViewBytes(Value view) {
-  // Programs have no block arguments, so every view has one of the four defining operations.
+  // Programs have no block arguments, so every view has one of the four
+  // defining operations.
   return llvm::TypeSwitch<Operation *, int64_t>(view.getDefiningOp())
-      .Case<ViewOp, WeightOp, ScratchOp, SliceOp>([](auto op) { return op.getBytes(); })
+      .Case<ViewOp, WeightOp, ScratchOp, SliceOp>(
+          [](auto op) { return op.getBytes(); })
       .Default([](Operation *) { return 0; });
 }
 

@@ -1,4 +1,5 @@
-// Assembly pieces and verifiers. Each check carries the number of its constraint in PlanOps.td.
+// Assembly pieces and verifiers. Each check carries the number of its
+// constraint in PlanOps.td.
 #include "dialects/Plan/Plan.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/SPIRV/IR/SPIRVOps.h"
@@ -22,7 +23,10 @@ static ParseResult parsePlain(OpAsmParser &parser, IntegerAttr &attribute) {
   return success();
 }
 
-static void printPlain(OpAsmPrinter &printer, Operation *, IntegerAttr attribute) { printer << attribute.getInt(); }
+static void printPlain(OpAsmPrinter &printer, Operation *,
+                       IntegerAttr attribute) {
+  printer << attribute.getInt();
+}
 
 /// An enumeration as a bare word.
 template <typename EnumAttrT>
@@ -34,13 +38,15 @@ static ParseResult parseKeyword(OpAsmParser &parser, EnumAttrT &attribute) {
     return failure();
   std::optional<Enum> value = symbolizeEnum<Enum>(word);
   if (!value)
-    return parser.emitError(location) << "expects a kind, but got '" << word << "'";
+    return parser.emitError(location)
+           << "expects a kind, but got '" << word << "'";
   attribute = EnumAttrT::get(parser.getContext(), *value);
   return success();
 }
 
 template <typename EnumAttrT>
-static void printKeyword(OpAsmPrinter &printer, Operation *, EnumAttrT attribute) {
+static void printKeyword(OpAsmPrinter &printer, Operation *,
+                         EnumAttrT attribute) {
   printer << stringifyEnum(attribute.getValue());
 }
 
@@ -54,7 +60,8 @@ static ParseResult parseOptionalRegion(OpAsmParser &parser, Region &region) {
   return success();
 }
 
-static void printOptionalRegion(OpAsmPrinter &printer, Operation *, Region &region) {
+static void printOptionalRegion(OpAsmPrinter &printer, Operation *,
+                                Region &region) {
   if (region.front().empty())
     return;
   printer << " ";
@@ -62,8 +69,10 @@ static void printOptionalRegion(OpAsmPrinter &printer, Operation *, Region &regi
 }
 
 /// `(in %a, out %b)`
-static ParseResult parseBindings(OpAsmParser &parser, SmallVectorImpl<OpAsmParser::UnresolvedOperand> &bindings,
-                                 DenseI32ArrayAttr &access) {
+static ParseResult
+parseBindings(OpAsmParser &parser,
+              SmallVectorImpl<OpAsmParser::UnresolvedOperand> &bindings,
+              DenseI32ArrayAttr &access) {
   SmallVector<int32_t> values;
   auto parseOne = [&]() -> ParseResult {
     StringRef word;
@@ -72,7 +81,9 @@ static ParseResult parseBindings(OpAsmParser &parser, SmallVectorImpl<OpAsmParse
       return failure();
     std::optional<Access> value = symbolizeAccess(word);
     if (!value)
-      return parser.emitError(location) << "expects in, out or inout before a binding, but got '" << word << "'";
+      return parser.emitError(location)
+             << "expects in, out or inout before a binding, but got '" << word
+             << "'";
     values.push_back(static_cast<int32_t>(*value));
     return parser.parseOperand(bindings.emplace_back());
   };
@@ -82,11 +93,14 @@ static ParseResult parseBindings(OpAsmParser &parser, SmallVectorImpl<OpAsmParse
   return success();
 }
 
-static void printBindings(OpAsmPrinter &printer, Operation *, OperandRange bindings, DenseI32ArrayAttr access) {
+static void printBindings(OpAsmPrinter &printer, Operation *,
+                          OperandRange bindings, DenseI32ArrayAttr access) {
   printer << "(";
-  llvm::interleaveComma(llvm::zip(bindings, access.asArrayRef()), printer, [&](auto pair) {
-    printer << stringifyAccess(static_cast<Access>(std::get<1>(pair))) << " " << std::get<0>(pair);
-  });
+  llvm::interleaveComma(
+      llvm::zip(bindings, access.asArrayRef()), printer, [&](auto pair) {
+        printer << stringifyAccess(static_cast<Access>(std::get<1>(pair)))
+                << " " << std::get<0>(pair);
+      });
   printer << ")";
 }
 
@@ -100,11 +114,14 @@ static void printBindings(OpAsmPrinter &printer, Operation *, OperandRange bindi
 LogicalResult TensorOp::verify() {
   auto yield = cast<YieldOp>(getBody().front().getTerminator());
   if (yield.getNumOperands() != 1) // C1
-    return emitOpError("expects its region to yield one value, but got ") << yield.getNumOperands();
+    return emitOpError("expects its region to yield one value, but got ")
+           << yield.getNumOperands();
   if (static_cast<int64_t>(getBytes()) <= 0) // C2
-    return emitOpError("expects at least 1 byte, but got ") << static_cast<int64_t>(getBytes());
+    return emitOpError("expects at least 1 byte, but got ")
+           << static_cast<int64_t>(getBytes());
   if (auto offset = getOffset(); offset && *offset % kAlignment != 0) // C3
-    return emitOpError("expects an offset that is a multiple of ") << kAlignment << ", but got " << *offset;
+    return emitOpError("expects an offset that is a multiple of ")
+           << kAlignment << ", but got " << *offset;
   return success();
 }
 
@@ -120,27 +137,33 @@ LogicalResult TargetOp::verify() {
   llvm::SmallDenseMap<unsigned, BufferOp> buffers;
   for (Operation &op : getBody().front()) {
     if (!isa<KernelOp, BufferOp, KvCacheOp, ProgramOp>(op)) // C1
-      return op.emitError("expects kernels, buffers, caches and programs in a target, but got '")
+      return op.emitError("expects kernels, buffers, caches and programs in a "
+                          "target, but got '")
              << op.getName() << "'";
     if (auto program = dyn_cast<ProgramOp>(op)) {
-      auto [it, isNew] = programs.try_emplace({unsigned(program.getKind()), program.getWidth()}, program);
+      auto [it, isNew] = programs.try_emplace(
+          {unsigned(program.getKind()), program.getWidth()}, program);
       if (!isNew) // C2
-        return program.emitOpError("expects one program for each kind and width, but got a second one for '")
-               << stringifyProgramKind(program.getKind()) << "' of width " << program.getWidth() << " after @"
-               << it->second.getSymName();
+        return program.emitOpError("expects one program for each kind and "
+                                   "width, but got a second one for '")
+               << stringifyProgramKind(program.getKind()) << "' of width "
+               << program.getWidth() << " after @" << it->second.getSymName();
     }
-    if (auto buffer = dyn_cast<BufferOp>(op); buffer && buffer.getKind() != BufferKind::kv) {
-      auto [it, isNew] = buffers.try_emplace(unsigned(buffer.getKind()), buffer);
+    if (auto buffer = dyn_cast<BufferOp>(op);
+        buffer && buffer.getKind() != BufferKind::kv) {
+      auto [it, isNew] =
+          buffers.try_emplace(unsigned(buffer.getKind()), buffer);
       if (!isNew) // C3
         return buffer.emitOpError("expects at most one buffer of kind '")
-               << stringifyBufferKind(buffer.getKind()) << "', but got one after @" << it->second.getSymName();
+               << stringifyBufferKind(buffer.getKind())
+               << "', but got one after @" << it->second.getSymName();
     }
   }
   return success();
 }
 
-void KernelOp::build(OpBuilder &builder, OperationState &state, StringRef name, StringRef family,
-                     DictionaryAttr spec) {
+void KernelOp::build(OpBuilder &builder, OperationState &state, StringRef name,
+                     StringRef family, DictionaryAttr spec) {
   Properties &properties = state.getOrAddProperties<Properties>();
   properties.sym_name = builder.getStringAttr(name);
   properties.family = builder.getStringAttr(family);
@@ -151,61 +174,84 @@ void KernelOp::build(OpBuilder &builder, OperationState &state, StringRef name, 
 LogicalResult KernelOp::verify() {
   Operation *module = getModule();
   size_t operations = getCode().front().getOperations().size();
-  if (module && (operations != 1 || !isa<gpu::GPUModuleOp, spirv::ModuleOp>(module))) // C1
-    return emitOpError("expects one gpu.module or spirv.module in its region, but got ")
-           << (operations == 1 ? "'" + module->getName().getStringRef().str() + "'"
-                               : std::to_string(operations) + " operations");
+  if (module && (operations != 1 ||
+                 !isa<gpu::GPUModuleOp, spirv::ModuleOp>(module))) // C1
+    return emitOpError(
+               "expects one gpu.module or spirv.module in its region, but got ")
+           << (operations == 1
+                   ? "'" + module->getName().getStringRef().str() + "'"
+                   : std::to_string(operations) + " operations");
   if (module && getSpirv()) // C2
-    return emitOpError("expects device code in one form, but got a region and SPIR-V words");
+    return emitOpError(
+        "expects device code in one form, but got a region and SPIR-V words");
   if (getSpirv() && (!getEntry() || !getWorkgroup() || !getAccess())) // C3
-    return emitOpError("expects entry, access and workgroup beside SPIR-V words, but got no ")
-           << (!getEntry() ? "entry" : !getAccess() ? "access" : "workgroup");
+    return emitOpError("expects entry, access and workgroup beside SPIR-V "
+                       "words, but got no ")
+           << (!getEntry()    ? "entry"
+               : !getAccess() ? "access"
+                              : "workgroup");
   if (auto workgroup = getWorkgroup();
-      workgroup && (workgroup->size() != 3 || llvm::any_of(*workgroup, [](int32_t n) { return n < 1; }))) // C4
-    return emitOpError("expects three workgroup sizes of at least 1, but got ") << getWorkgroupAttr();
+      workgroup &&
+      (workgroup->size() != 3 ||
+       llvm::any_of(*workgroup, [](int32_t n) { return n < 1; }))) // C4
+    return emitOpError("expects three workgroup sizes of at least 1, but got ")
+           << getWorkgroupAttr();
   return success();
 }
 
 LogicalResult BufferOp::verify() {
   if (static_cast<int64_t>(getBytes()) <= 0) // C1
-    return emitOpError("expects at least 1 byte, but got ") << static_cast<int64_t>(getBytes());
+    return emitOpError("expects at least 1 byte, but got ")
+           << static_cast<int64_t>(getBytes());
   if (auto offset = getOffset()) { // C2
     if (getKind() != BufferKind::weights)
       return emitOpError("expects no offset on a buffer of kind '")
              << stringifyBufferKind(getKind()) << "', but got " << *offset;
     if (*offset % kPageBytes != 0)
-      return emitOpError("expects an offset that is a multiple of ") << kPageBytes << ", but got " << *offset;
+      return emitOpError("expects an offset that is a multiple of ")
+             << kPageBytes << ", but got " << *offset;
   }
   return success();
 }
 
 LogicalResult KvCacheOp::verify() {
-  for (auto [name, value] : {std::pair("layers", getLayers()), {"heads", getHeads()},
-                             {"head_size", getHeadSize()}, {"capacity", getCapacity()}})
+  for (auto [name, value] : {std::pair("layers", getLayers()),
+                             {"heads", getHeads()},
+                             {"head_size", getHeadSize()},
+                             {"capacity", getCapacity()}})
     if (static_cast<int64_t>(value) < 1) // C2
-      return emitOpError("expects ") << name << " of at least 1, but got " << static_cast<int64_t>(value);
-  for (auto [name, value] : {std::pair("window", getWindow()), {"sinks", getSinks()}})
+      return emitOpError("expects ") << name << " of at least 1, but got "
+                                     << static_cast<int64_t>(value);
+  for (auto [name, value] :
+       {std::pair("window", getWindow()), {"sinks", getSinks()}})
     if (static_cast<int64_t>(value) < 0) // C2
-      return emitOpError("expects ") << name << " of at least 0, but got " << static_cast<int64_t>(value);
+      return emitOpError("expects ") << name << " of at least 0, but got "
+                                     << static_cast<int64_t>(value);
   return success();
 }
 
 LogicalResult KvCacheOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  auto buffer = symbols.lookupNearestSymbolFrom<BufferOp>(*this, getBufferAttr());
+  auto buffer =
+      symbols.lookupNearestSymbolFrom<BufferOp>(*this, getBufferAttr());
   if (!buffer || buffer.getKind() != BufferKind::kv) // C1
-    return emitOpError("expects a buffer of kind 'kv', but got ") << getBufferAttr();
+    return emitOpError("expects a buffer of kind 'kv', but got ")
+           << getBufferAttr();
   if (getOffset() + getBytes() > buffer.getBytes()) // C1
     return emitOpError("expects its bytes inside ")
-           << getBufferAttr() << " of " << buffer.getBytes() << " bytes, but got " << getOffset() << " + " << getBytes();
+           << getBufferAttr() << " of " << buffer.getBytes()
+           << " bytes, but got " << getOffset() << " + " << getBytes();
   return success();
 }
 
 LogicalResult ProgramOp::verify() {
   if (static_cast<int64_t>(getWidth()) < 1) // C1
-    return emitOpError("expects a width of at least 1, but got ") << static_cast<int64_t>(getWidth());
+    return emitOpError("expects a width of at least 1, but got ")
+           << static_cast<int64_t>(getWidth());
   for (Operation &op : getBody().front())
-    if (!isa<ViewOp, WeightOp, ScratchOp, SliceOp, DispatchOp, BarrierOp>(op)) // C2
-      return op.emitError("expects views, scratch values, dispatches and barriers in a program, but got '")
+    if (!isa<ViewOp, WeightOp, ScratchOp, SliceOp, DispatchOp, BarrierOp>(
+            op)) // C2
+      return op.emitError("expects views, scratch values, dispatches and "
+                          "barriers in a program, but got '")
              << op.getName() << "'";
   return success();
 }
@@ -214,61 +260,80 @@ LogicalResult ProgramOp::verify() {
 // Program level
 //===--------------------------------------------------------------------------------------------------------------===//
 
-/// The range [offset, offset + bytes) is not empty, inside `size`, and starts at a multiple of 256.
-static LogicalResult verifyRange(Operation *op, StringRef what, int64_t offset, int64_t bytes, int64_t size) {
+/// The range [offset, offset + bytes) is not empty, inside `size`, and starts
+/// at a multiple of 256.
+static LogicalResult verifyRange(Operation *op, StringRef what, int64_t offset,
+                                 int64_t bytes, int64_t size) {
   if (bytes < 1 || offset < 0 || offset > size || bytes > size - offset)
     return op->emitOpError("expects a range inside ")
-           << what << " of " << size << " bytes, but got " << bytes << " bytes at " << offset;
+           << what << " of " << size << " bytes, but got " << bytes
+           << " bytes at " << offset;
   if (offset % kAlignment != 0)
-    return op->emitOpError("expects an offset that is a multiple of ") << kAlignment << ", but got " << offset;
+    return op->emitOpError("expects an offset that is a multiple of ")
+           << kAlignment << ", but got " << offset;
   return success();
 }
 
 LogicalResult ViewOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // A program is no symbol table: the nearest is the target.
-  auto buffer = symbols.lookupNearestSymbolFrom<BufferOp>(*this, getBufferAttr());
+  auto buffer =
+      symbols.lookupNearestSymbolFrom<BufferOp>(*this, getBufferAttr());
   if (!buffer) // C1
-    return emitOpError("expects a buffer of the target, but got ") << getBufferAttr();
-  return verifyRange(*this, ("@" + getBuffer()).str(), getOffset(), getBytes(), buffer.getBytes()); // C2, C3
+    return emitOpError("expects a buffer of the target, but got ")
+           << getBufferAttr();
+  return verifyRange(*this, ("@" + getBuffer()).str(), getOffset(), getBytes(),
+                     buffer.getBytes()); // C2, C3
 }
 
 LogicalResult WeightOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  // Tensors are symbols of the module, one symbol table further out than the nearest.
+  // Tensors are symbols of the module, one symbol table further out than the
+  // nearest.
   auto module = (*this)->getParentOfType<ModuleOp>();
-  auto tensor = module ? symbols.lookupSymbolIn<TensorOp>(module, getTensorAttr()) : TensorOp();
+  auto tensor = module
+                    ? symbols.lookupSymbolIn<TensorOp>(module, getTensorAttr())
+                    : TensorOp();
   if (!tensor) // C1
-    return emitOpError("expects a tensor of the module, but got ") << getTensorAttr();
-  return verifyRange(*this, ("@" + getTensor()).str(), getOffset(), getBytes(), tensor.getBytes()); // C2, C3
+    return emitOpError("expects a tensor of the module, but got ")
+           << getTensorAttr();
+  return verifyRange(*this, ("@" + getTensor()).str(), getOffset(), getBytes(),
+                     tensor.getBytes()); // C2, C3
 }
 
 LogicalResult ScratchOp::verify() {
   if (static_cast<int64_t>(getBytes()) < 1) // C1
-    return emitOpError("expects at least 1 byte, but got ") << static_cast<int64_t>(getBytes());
+    return emitOpError("expects at least 1 byte, but got ")
+           << static_cast<int64_t>(getBytes());
   return success();
 }
 
 LogicalResult SliceOp::verify() {
-  return verifyRange(*this, "its source", getOffset(), getBytes(), getViewBytes(getSource())); // C1, C2
+  return verifyRange(*this, "its source", getOffset(), getBytes(),
+                     getViewBytes(getSource())); // C1, C2
 }
 
 namespace {
-/// slice(slice(x, a), b) ==> slice(x, a + b), and the same into views and weights
+/// slice(slice(x, a), b) ==> slice(x, a + b), and the same into views and
+/// weights
 struct FoldSlice final : OpRewritePattern<SliceOp> {
   using OpRewritePattern::OpRewritePattern;
 
-  LogicalResult matchAndRewrite(SliceOp slice, PatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(SliceOp slice,
+                                PatternRewriter &rewriter) const override {
     Operation *source = slice.getSource().getDefiningOp();
     int64_t bytes = slice.getBytes(), offset = slice.getOffset();
     if (auto inner = dyn_cast<SliceOp>(source))
-      rewriter.replaceOpWithNewOp<SliceOp>(slice, inner.getSource(), inner.getOffset() + offset, bytes);
+      rewriter.replaceOpWithNewOp<SliceOp>(slice, inner.getSource(),
+                                           inner.getOffset() + offset, bytes);
     else if (auto view = dyn_cast<ViewOp>(source))
-      rewriter.replaceOpWithNewOp<ViewOp>(slice, view.getBufferAttr(),
-                                          rewriter.getI64IntegerAttr(view.getOffset() + offset),
-                                          slice.getBytesAttr());
+      rewriter.replaceOpWithNewOp<ViewOp>(
+          slice, view.getBufferAttr(),
+          rewriter.getI64IntegerAttr(view.getOffset() + offset),
+          slice.getBytesAttr());
     else if (auto weight = dyn_cast<WeightOp>(source))
-      rewriter.replaceOpWithNewOp<WeightOp>(slice, weight.getTensorAttr(),
-                                            rewriter.getI64IntegerAttr(weight.getOffset() + offset),
-                                            slice.getBytesAttr());
+      rewriter.replaceOpWithNewOp<WeightOp>(
+          slice, weight.getTensorAttr(),
+          rewriter.getI64IntegerAttr(weight.getOffset() + offset),
+          slice.getBytesAttr());
     else
       return rewriter.notifyMatchFailure(slice, "source has no place yet");
     return success();
@@ -276,39 +341,52 @@ struct FoldSlice final : OpRewritePattern<SliceOp> {
 };
 } // namespace
 
-void SliceOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
+void SliceOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                          MLIRContext *context) {
   patterns.add<FoldSlice>(context);
 }
 
-void DispatchOp::build(OpBuilder &builder, OperationState &state, StringRef kernel, ValueRange bindings,
-                       ArrayRef<Access> access, ArrayRef<int32_t> groups, StringRef label, int64_t macs,
-                       int64_t touched) {
-  SmallVector<int32_t> bits(llvm::map_range(access, [](Access a) { return static_cast<int32_t>(a); }));
-  build(builder, state, FlatSymbolRefAttr::get(builder.getContext(), kernel), bindings, /*indirect=*/Value(),
-        builder.getDenseI32ArrayAttr(bits), builder.getDenseI32ArrayAttr(groups), /*push=*/DenseI32ArrayAttr(),
-        builder.getStringAttr(label), builder.getI64IntegerAttr(macs), builder.getI64IntegerAttr(touched));
+void DispatchOp::build(OpBuilder &builder, OperationState &state,
+                       StringRef kernel, ValueRange bindings,
+                       ArrayRef<Access> access, ArrayRef<int32_t> groups,
+                       StringRef label, int64_t macs, int64_t touched) {
+  SmallVector<int32_t> bits(llvm::map_range(
+      access, [](Access a) { return static_cast<int32_t>(a); }));
+  build(builder, state, FlatSymbolRefAttr::get(builder.getContext(), kernel),
+        bindings, /*indirect=*/Value(), builder.getDenseI32ArrayAttr(bits),
+        builder.getDenseI32ArrayAttr(groups), /*push=*/DenseI32ArrayAttr(),
+        builder.getStringAttr(label), builder.getI64IntegerAttr(macs),
+        builder.getI64IntegerAttr(touched));
 }
 
 LogicalResult DispatchOp::verify() {
   if (getAccess().size() != getBindings().size()) // C2
     return emitOpError("expects one access for each binding, but got ")
            << getAccess().size() << " for " << getBindings().size();
-  if (getGroups().size() != 3 || llvm::any_of(getGroups(), [](int32_t n) { return n < 1; })) // C3
-    return emitOpError("expects three group counts of at least 1, but got ") << getGroupsAttr();
+  if (getGroups().size() != 3 ||
+      llvm::any_of(getGroups(), [](int32_t n) { return n < 1; })) // C3
+    return emitOpError("expects three group counts of at least 1, but got ")
+           << getGroupsAttr();
   if (getIndirect() && getViewBytes(getIndirect()) < 12) // C4
-    return emitOpError("expects an indirect count of at least 12 bytes, but got ") << getViewBytes(getIndirect());
+    return emitOpError(
+               "expects an indirect count of at least 12 bytes, but got ")
+           << getViewBytes(getIndirect());
   for (unsigned i = 0; i != getBindings().size(); ++i)
     if (writes(i) && getPlace(getBindings()[i]).weight) // C5
-      return emitOpError("expects weights to be read only, but binding ") << i << " writes one";
+      return emitOpError("expects weights to be read only, but binding ")
+             << i << " writes one";
   return success();
 }
 
 LogicalResult DispatchOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  auto kernel = symbols.lookupNearestSymbolFrom<KernelOp>(*this, getKernelAttr());
+  auto kernel =
+      symbols.lookupNearestSymbolFrom<KernelOp>(*this, getKernelAttr());
   if (!kernel) // C1
-    return emitOpError("expects a kernel of the target, but got ") << getKernelAttr();
+    return emitOpError("expects a kernel of the target, but got ")
+           << getKernelAttr();
   if (auto access = kernel.getAccess(); access && *access != getAccess()) // C2
     return emitOpError("expects the bindings of ")
-           << getKernelAttr() << " " << kernel.getAccessAttr() << ", but got " << getAccessAttr();
+           << getKernelAttr() << " " << kernel.getAccessAttr() << ", but got "
+           << getAccessAttr();
   return success();
 }

@@ -1,0 +1,116 @@
+#include "codegen/Package/PackageWriter.h"
+
+#include "codegen/Package/Metadata.h"
+#include "codegen/Package/TensorWriter.h"
+#include "runtime/Format/Header.h"
+#include "llvm/Support/xxhash.h"
+
+namespace mlir::llm {
+
+using namespace sprig::format;
+
+static uint64_t hash(std::span<const std::byte> bytes) {
+  return llvm::xxh3_64bits(ArrayRef<uint8_t>(
+      reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()));
+}
+
+/// The tensors in the order of their places.
+static SmallVector<plan::TensorOp> byOffset(ModuleOp module) {
+  SmallVector<plan::TensorOp> tensors(module.getOps<plan::TensorOp>());
+  llvm::sort(tensors, [](plan::TensorOp a, plan::TensorOp b) {
+    return *a.getOffset() < *b.getOffset();
+  });
+  return tensors;
+}
+
+static LogicalResult writeSection(ModuleOp module,
+                                  const PackageOptions &options, uint64_t bytes,
+                                  SectionStream &section) {
+  WeightFiles files(module, options.sourceFolder);
+  for (plan::TensorOp tensor : byOffset(module)) {
+    if (failed(writeTensor(tensor, files, section)))
+      return failure();
+    if (options.progress)
+      options.progress(double(section.offset()) / double(bytes));
+  }
+  llvm::Error error = section.padTo(bytes);
+  if (!error)
+    error = section.finish();
+  return error ? module.emitError() << llvm::toString(std::move(error))
+               : success();
+}
+
+/// The page before everything else.
+static std::vector<std::byte> headerPage(std::span<const std::byte> metadata,
+                                         uint64_t weightsOffset,
+                                         uint64_t weightBytes) {
+  Header header = {};
+  std::copy(std::begin(kMagic), std::end(kMagic), header.magic);
+  header.version = kVersion;
+  header.metadataOffset = kPageBytes;
+  header.metadataBytes = metadata.size();
+  header.metadataHash = hash(metadata);
+  header.weightsOffset = weightsOffset;
+  header.weightsBytes = weightBytes;
+  auto bytes = std::as_bytes(std::span(&header, 1));
+  header.headerHash = hash(bytes.first(offsetof(Header, headerHash)));
+  std::vector<std::byte> page(kPageBytes);
+  std::copy(bytes.begin(), bytes.end(), page.begin());
+  return page;
+}
+
+FailureOr<PackageSummary> writePackage(ModuleOp module, StringRef path,
+                                       const PackageExtras &extras,
+                                       const PackageOptions &options) {
+  auto refuse = [&](llvm::Error error) {
+    return module.emitError() << llvm::toString(std::move(error));
+  };
+  if (module.getOps<plan::TargetOp>().empty())
+    return module.emitError(
+        "expects a plan with a target, but got none; run plan-pipeline");
+  for (auto tensor : module.getOps<plan::TensorOp>())
+    if (!tensor.getOffset())
+      return tensor.emitOpError(
+          "expects a place in a package; run plan-place-weights");
+  uint64_t weightBytes = sectionBytes(module);
+  // The size of the metadata does not depend on the hashes, so the weights can
+  // be written behind it first.
+  FailureOr<std::vector<uint8_t>> sized =
+      buildMetadata(module, extras, emptyChunks(weightBytes));
+  if (failed(sized))
+    return failure();
+  uint64_t weightsOffset =
+      kPageBytes + (sized->size() + kPageBytes - 1) / kPageBytes * kPageBytes;
+  llvm::Expected<std::unique_ptr<OutputFile>> file = OutputFile::create(path);
+  if (!file)
+    return refuse(file.takeError());
+
+  SectionStream section(**file, weightsOffset);
+  if (failed(writeSection(module, options, weightBytes, section)))
+    return failure();
+  FailureOr<std::vector<uint8_t>> metadata =
+      buildMetadata(module, extras, section.chunks());
+  if (failed(metadata))
+    return failure();
+  if (metadata->size() != sized->size())
+    return module.emitError("expects metadata of ")
+           << sized->size() << " bytes, but got " << metadata->size();
+  auto bytes = std::as_bytes(std::span(*metadata));
+  if (llvm::Error error =
+          (*file)->writeAt(0, headerPage(bytes, weightsOffset, weightBytes)))
+    return refuse(std::move(error));
+  if (llvm::Error error = (*file)->writeAt(kPageBytes, bytes))
+    return refuse(std::move(error));
+  if (llvm::Error error = (*file)->commit())
+    return refuse(std::move(error));
+
+  PackageSummary summary;
+  summary.packageBytes = weightsOffset + weightBytes;
+  summary.metadataBytes = metadata->size();
+  summary.weightBytes = weightBytes;
+  summary.tensors = unsigned(llvm::range_size(module.getOps<plan::TensorOp>()));
+  module.walk([&](plan::KernelOp) { ++summary.kernels; });
+  return summary;
+}
+
+} // namespace mlir::llm
