@@ -18,6 +18,8 @@ shared = os.path.join(config.sprig_source_dir, "..", "shared")
 model = os.path.join(config.sprig_binary_dir, "models", "SmolLM2-135M-Instruct.Q4_1.gguf")
 config.substitutions.append(("%shared", shared))
 config.substitutions.append(("%model", model))
+config.substitutions.append(("%source", config.sprig_source_dir))
+config.substitutions.append(("%mlir_include", config.mlir_include_dir))
 if os.path.isdir(shared):
     config.available_features.add("shared")
 if os.path.exists(model):

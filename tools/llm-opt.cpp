@@ -6,6 +6,7 @@
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "transforms/Pipelines.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
@@ -16,6 +17,7 @@ int main(int argc, char **argv) {
   registry.insert<mlir::llm::LLMDialect, mlir::plan::PlanDialect>();
   mlir::plan::registerPlanPasses();
   mlir::llm::registerLoweringPasses();
+  mlir::llm::registerTransforms();
 
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "Sprig optimiser driver\n", registry));

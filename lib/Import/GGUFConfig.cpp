@@ -1,0 +1,141 @@
+#include "lib/Import/GGUFConfig.h"
+
+#include "lib/Import/FamilyKeys.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include <cmath>
+
+using namespace mlir::llm;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+using llvm::Twine;
+
+static constexpr int64_t kMostLayers = 4096;
+
+static void readLayers(FamilyKeys &keys, ModelConfig &config) {
+  const int64_t count = keys.size("block_count");
+  if (count > kMostLayers)
+    return keys.fail("block_count", "expects at most " + Twine(kMostLayers) + " layers, but got " + Twine(count));
+  const size_t layers = size_t(count);
+  const std::vector<int64_t> heads = keys.sizePerLayer("attention.head_count", layers);
+  const std::vector<int64_t> kvHeads = keys.sizePerLayer("attention.head_count_kv", layers, heads);
+  const std::vector<int64_t> feedForward = keys.sizePerLayer("feed_forward_length", layers);
+  for (size_t layer = 0; layer < layers; ++layer) {
+    // No query heads: a layer without attention. Queries without keys would be another kind of layer.
+    if (heads[layer] != 0 && (kvHeads[layer] == 0 || heads[layer] % kvHeads[layer] != 0))
+      keys.fail("attention.head_count_kv", "expects a divisor of the " + Twine(heads[layer]) + " heads of layer " +
+                                               Twine(layer) + ", but got " + Twine(kvHeads[layer]));
+    config.layers.push_back({heads[layer], kvHeads[layer], feedForward[layer]});
+  }
+}
+
+/// A size of a head; where the file does not state it, the width shared out among the heads.
+static int64_t headSize(FamilyKeys &keys, StringRef key, const ModelConfig &config) {
+  const auto attends = [](const LayerConfig &layer) { return layer.heads != 0; };
+  const auto layer = llvm::find_if(config.layers, attends);
+  const int64_t heads = layer == config.layers.end() ? 1 : layer->heads;
+  if (!keys.has(key) && config.width % heads != 0)
+    keys.fail("attention.head_count", "expects a divisor of the width " + Twine(config.width) + " or " + key +
+                                          " beside it, but got " + Twine(heads));
+  return keys.size(key, std::max<int64_t>(1, config.width / heads));
+}
+
+static void readRope(FamilyKeys &keys, ModelConfig &config) {
+  RopeConfig &rope = config.rope;
+  rope.base = keys.real("rope.freq_base", 10000.0);
+  if (rope.base <= 1.0)
+    keys.fail("rope.freq_base", "expects a number above 1, but got " + std::to_string(rope.base));
+  rope.dimensions = keys.size("rope.dimension_count", config.keySize, 2);
+  if (rope.dimensions % 2 != 0 || rope.dimensions > config.keySize)
+    keys.fail("rope.dimension_count", "expects an even number of at most the head size " + Twine(config.keySize) +
+                                          ", but got " + Twine(rope.dimensions));
+  // Files from before the type existed state only a linear factor, under one of two names.
+  const double factor = keys.factor("rope.scaling.factor", keys.factor("rope.scale_linear", 1.0));
+  const std::string scaling = keys.text("rope.scaling.type", factor == 1.0 ? "none" : "linear");
+  if (factor <= 0.0)
+    keys.fail("rope.scaling.factor", "expects a positive number, but got " + std::to_string(factor));
+  if (scaling == "linear")
+    rope.scaling = RopeScaling::Linear;
+  else if (scaling == "yarn")
+    rope.scaling = RopeScaling::Yarn;
+  else if (scaling != "none")
+    keys.fail("rope.scaling.type", "expects none, linear or yarn, but got '" + scaling + "'");
+  rope.factor = rope.scaling == RopeScaling::None ? 1.0 : factor;
+  rope.attentionFactor = keys.factor("rope.scaling.attn_factor", 1.0);
+  rope.originalContext = keys.size("rope.scaling.original_context_length", config.context);
+  rope.extrapolation = keys.real("rope.scaling.yarn_ext_factor", 1.0);
+  rope.attentionFactor *= keys.factor("rope.scaling.yarn_attn_factor", 1.0);
+  rope.betaFast = keys.factor("rope.scaling.yarn_beta_fast", 32.0);
+  rope.betaSlow = keys.factor("rope.scaling.yarn_beta_slow", 1.0);
+  keys.refuse("rope.scaling.yarn_log_multiplier", "a multiplier of the logarithm in YaRN");
+  keys.ignore("rope.scaling.finetuned");
+}
+
+static void readScales(FamilyKeys &keys, ModelConfig &config) {
+  config.embeddingScale = keys.factor("embedding_scale", 1.0);
+  config.residualScale = keys.factor("residual_scale", 1.0);
+  config.attentionScale = keys.factor("attention.scale", 1.0 / std::sqrt(double(config.keySize)));
+  config.logitScale = 1.0 / keys.factor("logit_scale", 1.0); // files state the divisor
+}
+
+static void refuseOthers(FamilyKeys &keys) {
+  keys.refuse("expert_count", "a mixture of experts");
+  keys.refuse("expert_used_count", "a mixture of experts");
+  keys.refuse("expert_shared_count", "a mixture of experts");
+  keys.refuse("attention.clamp_kqv", "clamping of queries, keys and values");
+  keys.refuse("use_parallel_residual", "a parallel residual");
+  keys.refuse("attn_logit_softcapping", "a soft cap on attention scores");
+  keys.refuse("final_logit_softcapping", "a soft cap on logits");
+  keys.ignore("tensor_data_layout");
+  keys.ignore("pooling_type");
+}
+
+static std::string familyNames() {
+  return llvm::join(llvm::map_range(families(), [](const Family &family) { return family.name.str(); }), ", ");
+}
+
+Expected<ModelConfig> mlir::llm::readGGUFConfig(const GGUFFile &file) {
+  ModelConfig config;
+  const GGUFMetadata &metadata = file.metadata();
+  StringRef architecture, name, license;
+  if (Error error = metadata.getString("general.architecture").moveInto(architecture))
+    return error;
+  if (Error error = metadata.getString("general.name", architecture).moveInto(name))
+    return error;
+  if (Error error = metadata.getString("general.license", "").moveInto(license))
+    return error;
+  const Family *family = findFamily(architecture);
+  if (!family)
+    return llvm::createStringError("'" + file.path() + "' general.architecture expects one of " + familyNames() +
+                                     ", but got '" + architecture + "'");
+  config.name = name.str();
+  config.architecture = architecture.str();
+  config.license = license.str();
+  config.interleavedPairs = family->interleavedPairs;
+  config.activation = family->activation;
+
+  FamilyKeys keys(file, family->name);
+  config.context = keys.size("context_length");
+  config.width = keys.size("embedding_length");
+  readLayers(keys, config);
+  config.keySize = headSize(keys, "attention.key_length", config);
+  config.valueSize = headSize(keys, "attention.value_length", config);
+  config.normEpsilon = keys.real("attention.layer_norm_rms_epsilon");
+  if (config.normEpsilon < 0.0)
+    keys.fail("attention.layer_norm_rms_epsilon", "expects a number of at least 0, but got " +
+                                                      std::to_string(config.normEpsilon));
+  config.window = keys.size("attention.sliding_window", 0, 0);
+  const WeightTensor *embedding = file.find("token_embd.weight");
+  config.vocabulary = keys.size("vocab_size", embedding ? embedding->rows() : 1);
+  if (const GGUFValue *causal = metadata.find((architecture + ".attention.causal").str());
+      causal && causal->type == GGUFType::Bool && causal->bytes[0] == std::byte(0))
+    keys.fail("attention.causal", "expects true, for attention to later tokens is not supported, but got false");
+  keys.ignore("attention.causal");
+  readRope(keys, config);
+  readScales(keys, config);
+  refuseOthers(keys);
+  if (Error error = keys.finish())
+    return error;
+  return config;
+}
