@@ -12,18 +12,12 @@
 #pragma once
 
 #include "runtime/Text/BytePair.h"
+#include "runtime/Text/MarkedText.h"
 #include "runtime/Text/PreTokenizer.h"
 #include "runtime/Text/SentencePiece.h"
 #include "runtime/Text/SpecialTokens.h"
 
 namespace sprig {
-
-/// A stretch of text. Control tokens are looked for only inside trusted text:
-/// what a template wrote, never what a user did.
-struct TextSegment {
-  std::string text;
-  bool trusted = false;
-};
 
 struct DecodeOptions {
   bool control =
