@@ -1,4 +1,6 @@
 #include "dialects/LLM/Assembly.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/bit.h"
 #include <charconv>
 #include <cmath>
 
@@ -21,7 +23,9 @@ ParseResult llm::parseFloat(OpAsmParser &parser, FloatAttr &value) {
 void llm::printFloat(OpAsmPrinter &printer, Operation *, FloatAttr value) {
   float number = value.getValue().convertToFloat();
   if (!std::isfinite(number)) {
-    printer.printAttribute(value);
+    printer << "0x"
+            << llvm::utohexstr(llvm::bit_cast<uint32_t>(number),
+                               /*LowerCase=*/false, /*Width=*/8);
     return;
   }
   char digits[64];

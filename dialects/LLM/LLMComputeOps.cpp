@@ -18,13 +18,12 @@ LogicalResult EmbeddingOp::verify() {
 /// Shared by the norms: `eps` is not negative, `count` positive (C3, and C2 of
 /// rms_scale).
 static LogicalResult verifyNormNumbers(Operation *op, const APFloat &eps,
-                                       std::optional<uint64_t> count) {
+                                       std::optional<int64_t> count) {
   if (!(number(eps) >= 0)) // C3
     return op->emitOpError("expects an eps that is not negative, but got ")
            << number(eps);
-  if (count && static_cast<int64_t>(*count) < 1) // C3
-    return op->emitOpError("expects a positive count, but got ")
-           << static_cast<int64_t>(*count);
+  if (count && *count < 1) // C3
+    return op->emitOpError("expects a positive count, but got ") << *count;
   return success();
 }
 
@@ -170,8 +169,7 @@ LogicalResult SparseLinearOp::verify() {
 //===- rope, hadamard ---------------------------------------------------===//
 
 int64_t RopeOp::getRotatedDims() {
-  return getDims() ? static_cast<int64_t>(*getDims())
-                   : getInput().getType().getShape().back();
+  return getDims() ? *getDims() : getInput().getType().getShape().back();
 }
 
 LogicalResult RopeOp::verify() {

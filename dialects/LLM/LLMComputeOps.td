@@ -27,6 +27,7 @@ def LLM_EmbeddingOp
     `:` type($table) `->` type($result)
   }];
   let hasVerifier = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 def LLM_RmsNormOp : LLM_Op<"rms_norm", [Pure]> {
@@ -47,7 +48,7 @@ def LLM_RmsNormOp : LLM_Op<"rms_norm", [Pure]> {
     ```
   }];
   let arguments = (ins LLM_FloatTensor:$input, Optional<LLM_FloatVector>:$gamma, F32Attr:$eps,
-                       OptionalAttr<I64Attr>:$count);
+                       OptionalAttr<LLM_I64Attr>:$count);
   let results = (outs LLM_NumberTensor:$result);
   let assemblyFormat = [{
     $input (`gamma` `(` $gamma^ `:` type($gamma) `)`)? `eps` `(` custom<Float>($eps) `)`
@@ -55,6 +56,7 @@ def LLM_RmsNormOp : LLM_Op<"rms_norm", [Pure]> {
     `:` type($input) `` custom<ResultType>(ref(type($input)), type($result))
   }];
   let hasVerifier = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 def LLM_LayerNormOp : LLM_Op<"layer_norm", [Pure, AttrSizedOperandSegments]> {
@@ -72,7 +74,7 @@ def LLM_LayerNormOp : LLM_Op<"layer_norm", [Pure, AttrSizedOperandSegments]> {
     ```
   }];
   let arguments = (ins LLM_FloatTensor:$input, Optional<LLM_FloatVector>:$gamma,
-                       Optional<LLM_FloatVector>:$beta, F32Attr:$eps, OptionalAttr<I64Attr>:$count);
+                       Optional<LLM_FloatVector>:$beta, F32Attr:$eps, OptionalAttr<LLM_I64Attr>:$count);
   let results = (outs LLM_NumberTensor:$result);
   let assemblyFormat = [{
     $input (`gamma` `(` $gamma^ `:` type($gamma) `)`)? (`beta` `(` $beta^ `:` type($beta) `)`)?
@@ -80,6 +82,7 @@ def LLM_LayerNormOp : LLM_Op<"layer_norm", [Pure, AttrSizedOperandSegments]> {
     `:` type($input) `` custom<ResultType>(ref(type($input)), type($result))
   }];
   let hasVerifier = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 def LLM_RmsScaleOp : LLM_Op<"rms_scale", [Pure, OneARow<"input", "result", "f32">]> {
@@ -98,7 +101,7 @@ def LLM_RmsScaleOp : LLM_Op<"rms_scale", [Pure, OneARow<"input", "result", "f32"
         : tensor<?x576xf32>, tensor<576x576xf16> -> tensor<?x9x64xf32>
     ```
   }];
-  let arguments = (ins LLM_FloatTensor:$input, F32Attr:$eps, OptionalAttr<I64Attr>:$count);
+  let arguments = (ins LLM_FloatTensor:$input, F32Attr:$eps, OptionalAttr<LLM_I64Attr>:$count);
   let results = (outs LLM_F32Vector:$result);
   let assemblyFormat = [{
     $input `eps` `(` custom<Float>($eps) `)` (`count` `(` $count^ `)`)? attr-dict `:` type($input)
@@ -150,6 +153,7 @@ def LLM_LinearOp
                    CArg<"::mlir::Value", "{}">:$bias, CArg<"::mlir::Value", "{}">:$residual)>,
   ];
   let hasVerifier = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 def LLM_GatedLinearOp
@@ -184,6 +188,7 @@ def LLM_GatedLinearOp
     `:` type($input) `,` type($gate) `,` type($up) `->` type($result)
   }];
   let hasVerifier = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 def LLM_SparseLinearOp
@@ -210,6 +215,7 @@ def LLM_SparseLinearOp
     `:` type($input) `,` type($values) `,` type($index) `->` type($result)
   }];
   let hasVerifier = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 def LLM_RopeOp
@@ -236,8 +242,8 @@ def LLM_RopeOp
   }];
   let arguments = (ins LLM_FloatTensor:$input, LLM_I32Vector:$positions,
                        Optional<RankedTensorOf<[F32]>>:$frequencies, OptionalAttr<F32Attr>:$base,
-                       OptionalAttr<I64Attr>:$dims, OptionalAttr<F32Attr>:$scale,
-                       OptionalAttr<F32Attr>:$amplitude, OptionalAttr<I64Attr>:$long_from,
+                       OptionalAttr<LLM_I64Attr>:$dims, OptionalAttr<F32Attr>:$scale,
+                       OptionalAttr<F32Attr>:$amplitude, OptionalAttr<LLM_I64Attr>:$long_from,
                        UnitAttr:$interleaved);
   let results = (outs LLM_FloatTensor:$result);
   let assemblyFormat = [{
@@ -251,6 +257,7 @@ def LLM_RopeOp
     /// Elements of a head that turn.
     int64_t getRotatedDims();
   }];
+  let hasCanonicalizeMethod = 1;
 }
 
 def LLM_HadamardOp : LLM_Op<"hadamard", [Pure, AllTypesMatch<["input", "result"]>]> {
@@ -267,13 +274,14 @@ def LLM_HadamardOp : LLM_Op<"hadamard", [Pure, AllTypesMatch<["input", "result"]
     %y = llm.hadamard %x block(64) : tensor<?x576xf32>
     ```
   }];
-  let arguments = (ins LLM_FloatTensor:$input, I64Attr:$block,
+  let arguments = (ins LLM_FloatTensor:$input, LLM_I64Attr:$block,
                        OptionalAttr<DenseI64ArrayAttr>:$signs, UnitAttr:$inverse);
   let results = (outs LLM_FloatTensor:$result);
   let assemblyFormat = [{
     $input `block` `(` $block `)` (`signs` $signs^)? (`inverse` $inverse^)? attr-dict `:` type($input)
   }];
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 #endif // LLM_COMPUTE_OPS_TD

@@ -43,6 +43,9 @@ def LLM_Dialect : Dialect {
   }];
 }
 
+/// An i64 that is read as signed.
+def LLM_I64Attr : TypedSignlessIntegerAttrBase<I64, "int64_t", "64-bit integer">;
+
 class LLM_Op<string mnemonic, list<Trait> traits = []>
     : Op<LLM_Dialect, mnemonic, traits>;
 

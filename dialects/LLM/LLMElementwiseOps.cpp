@@ -65,8 +65,7 @@ LogicalResult RouteOp::inferReturnTypes(MLIRContext *context,
   if (!logits || logits.getRank() < 1)
     return failure();
   Builder builder(context);
-  int64_t shape[] = {logits.getDimSize(0),
-                     static_cast<int64_t>(adaptor.getTop())};
+  int64_t shape[] = {logits.getDimSize(0), adaptor.getTop()};
   types.push_back(RankedTensorType::get(shape, builder.getI32Type()));
   types.push_back(RankedTensorType::get(shape, builder.getF32Type()));
   return success();

@@ -25,6 +25,7 @@ def LLM_ActivationOp : LLM_Op<"activation", [Pure]> {
     $kind $input attr-dict `:` type($input) `` custom<ResultType>(ref(type($input)), type($result))
   }];
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def LLM_GatedActivationOp : LLM_Op<"gated_activation", [Pure, AllTypesMatch<["gate", "up"]>]> {
@@ -70,6 +71,7 @@ def LLM_MultiplyOp : LLM_Op<"multiply", [Pure, AllTypesMatch<["lhs", "result"]>]
   let results = (outs LLM_FloatTensor:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs)";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def LLM_ScaleOp : LLM_Op<"scale", [Pure, SameOperandsAndResultType]> {
@@ -132,16 +134,16 @@ def LLM_RouteOp
     - (C4) `groups` divides `X`, and `0 < top_groups <= groups`; both or neither.
 
     ```mlir
-    %ids, %weights = llm.route %logits top 2 score(sigmoid) normalise : tensor<?x8xf32>
+    %ids, %weights = llm.route %logits top 2 score sigmoid normalise : tensor<?x8xf32>
     ```
   }];
-  let arguments = (ins LLM_FloatTensor:$logits, Optional<LLM_FloatVector>:$bias, I64Attr:$top,
+  let arguments = (ins LLM_FloatTensor:$logits, Optional<LLM_FloatVector>:$bias, LLM_I64Attr:$top,
                        DefaultValuedAttr<LLM_ScoreKindAttr, "::mlir::llm::ScoreKind::Softmax">:$score,
                        UnitAttr:$normalise, OptionalAttr<F32Attr>:$scale,
-                       OptionalAttr<I64Attr>:$groups, OptionalAttr<I64Attr>:$top_groups);
+                       OptionalAttr<LLM_I64Attr>:$groups, OptionalAttr<LLM_I64Attr>:$top_groups);
   let results = (outs RankedTensorOf<[I32]>:$ids, RankedTensorOf<[F32]>:$weights);
   let assemblyFormat = [{
-    $logits `top` $top (`score` `(` $score^ `)`)? (`normalise` $normalise^)?
+    $logits `top` $top (`score` $score^)? (`normalise` $normalise^)?
     (`scale` `(` custom<Float>($scale)^ `)`)? (`bias` `(` $bias^ `:` type($bias) `)`)?
     (`groups` `(` $groups^ `)`)? (`top_groups` `(` $top_groups^ `)`)? attr-dict `:` type($logits)
   }];

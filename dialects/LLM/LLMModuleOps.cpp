@@ -10,9 +10,9 @@ LogicalResult SourceOp::verify() {
   if (getPath() && !getFormat()) // C1
     return emitOpError("expects a format beside the path, but got only '")
            << *getPath() << "'";
-  if (getBytes() && static_cast<int64_t>(*getBytes()) < 0) // C2
+  if (getBytes() && *getBytes() < 0) // C2
     return emitOpError("expects a size that is not negative, but got ")
-           << static_cast<int64_t>(*getBytes());
+           << *getBytes();
   return success();
 }
 
@@ -90,9 +90,10 @@ void LayerOp::print(OpAsmPrinter &printer) {
         auto [argument, input] = pair;
         printer << argument << " = " << input << " : " << input.getType();
       });
-  printer << ") ";
+  printer << ')';
   printer.printOptionalAttrDictWithKeyword(
       (*this)->getAttrs(), {getIndexAttrName(), getKindAttrName()});
+  printer << ' ';
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
 }
 
@@ -136,15 +137,11 @@ LogicalResult LayerOp::verify() {
   if (inputs != getOutputs().getTypes()) // C3
     return emitOpError("expects results of types (")
            << inputs << "), but got (" << getOutputs().getTypes() << ')';
-  return success();
-}
-
-LogicalResult LayerOp::verifyRegions() {
   auto yield = dyn_cast<YieldOp>(getBodyBlock()->getTerminator());
-  if (!yield || yield.getValues().getTypes() != getOutputs().getTypes()) // C4
+  TypeRange yielded =
+      yield ? TypeRange(yield.getValues().getTypes()) : TypeRange();
+  if (!yield || yielded != getOutputs().getTypes()) // C4
     return emitOpError("expects to yield (")
-           << getOutputs().getTypes() << "), but got ("
-           << (yield ? TypeRange(yield.getValues().getTypes()) : TypeRange())
-           << ')';
+           << getOutputs().getTypes() << "), but got (" << yielded << ')';
   return success();
 }

@@ -23,7 +23,7 @@ def LLM_SourceOp : LLM_Op<"source", [Symbol]> {
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<StrAttr>:$path,
-                       OptionalAttr<StrAttr>:$format, OptionalAttr<I64Attr>:$bytes,
+                       OptionalAttr<StrAttr>:$format, OptionalAttr<LLM_I64Attr>:$bytes,
                        OptionalAttr<StrAttr>:$hash);
   let assemblyFormat = "$sym_name attr-dict";
   let hasVerifier = 1;
@@ -75,12 +75,11 @@ def LLM_LayerOp
     }
     ```
   }];
-  let arguments = (ins I64Attr:$index, StrAttr:$kind, Variadic<AnyType>:$inputs);
+  let arguments = (ins LLM_I64Attr:$index, StrAttr:$kind, Variadic<AnyType>:$inputs);
   let results = (outs Variadic<AnyType>:$outputs);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
-  let hasRegionVerifier = 1;
   let skipDefaultBuilders = 1;
   let builders = [
     // Makes the block and its arguments; the caller fills it and yields.
@@ -90,6 +89,7 @@ def LLM_LayerOp
     ::mlir::Block *getBodyBlock() { return &getBody().front(); }
     ::mlir::llm::YieldOp getYield();
   }];
+  let hasCanonicalizeMethod = 1;
 }
 
 def LLM_YieldOp

@@ -1,8 +1,28 @@
 // Verifiers of the ops that make, read and rearrange quantised tensors.
 #include "dialects/LLM/Verify.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::llm;
+
+/// Shape of the tensor of codes of a layout, its elements being words; empty
+/// where nothing is known of it.
+static SmallVector<int64_t> codeShape(RankedTensorType type, LayoutKind layout,
+                                      RankedTensorType codes) {
+  QuantizedType element = getQuantizedElement(type);
+  bool packs = layout == LayoutKind::Packed || type.getRank() == 2;
+  if (!packs || type.getRank() == 0 || element.isSparse() || element.hasGrid())
+    return {};
+  bool trit = element.getCode().kind == CodeKind::Trit;
+  int64_t bits = trit ? 2 : element.getCode().bits;
+  SmallVector<int64_t> shape(type.getShape());
+  if (layout != LayoutKind::Packed)
+    std::swap(shape[0], shape[1]); // words stand for rows of K by N
+  int64_t &size = layout == LayoutKind::GPTQ ? shape.front() : shape.back();
+  if (!ShapedType::isDynamic(size))
+    size = llvm::divideCeil(size * bits, codes.getElementTypeBitWidth());
+  return shape;
+}
 
 LogicalResult AssembleOp::verify() {
   auto type = getResult().getType();
@@ -34,29 +54,18 @@ LogicalResult AssembleOp::verify() {
            << (learned ? "a" : "no") << " codebook for " << element
            << ", but got " << (learned ? "none" : "one");
   if (learned) {
-    int64_t entries = getCodebook().getType().getShape().back();
+    ArrayRef<int64_t> book = getCodebook().getType().getShape();
+    int64_t entries = book.empty() ? 1 : book.back();
     if (differ(entries, int64_t(1) << element.getCode().bits)) // C4
       return emitOpError("expects ") << (1 << element.getCode().bits)
                                      << " entries, but got " << entries;
   }
   auto codes = getCodes().getType();
-  if (!codes.hasStaticShape() || !type.hasStaticShape() ||
-      !codes.getElementType().isIntOrFloat() || element.isSparse() ||
-      element.hasGrid())
-    return success();
-  int64_t bits =
-      element.getCode().kind == CodeKind::Trit ? 2 : element.getCode().bits;
-  int64_t needed = type.getNumElements() * bits;
-  int64_t held = codes.getNumElements() * codes.getElementTypeBitWidth();
-  // Rows may end in a word of which a part is unused.
-  int64_t slack =
-      codes.getElementTypeBitWidth() *
-      (codes.getNumElements() / std::max<int64_t>(1, codes.getShape().back()));
-  slack = std::max<int64_t>(slack, codes.getElementTypeBitWidth() *
-                                       codes.getShape().back());
-  if (held < needed || held > needed + slack) // C5
-    return emitOpError("expects ")
-           << needed << " bits of codes, but got " << held;
+  SmallVector<int64_t> expected = codeShape(type, layout.getKind(), codes);
+  if (!expected.empty() && differ(codes.getShape(), expected)) // C5
+    return emitOpError("expects codes of shape ")
+           << shapeText(expected) << ", but got "
+           << shapeText(codes.getShape());
   return success();
 }
 

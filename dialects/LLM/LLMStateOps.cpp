@@ -38,9 +38,8 @@ void KVCacheOp::print(OpAsmPrinter &printer) {
 }
 
 LogicalResult KVCacheOp::verify() {
-  if (static_cast<int64_t>(getCount()) < 1) // C1
-    return emitOpError("expects a positive count, but got ")
-           << static_cast<int64_t>(getCount());
+  if (getCount() < 1) // C1
+    return emitOpError("expects a positive count, but got ") << getCount();
   return success();
 }
 
@@ -49,10 +48,9 @@ LogicalResult KVOp::verifySymbolUses(SymbolTableCollection &symbols) {
       symbols.lookupNearestSymbolFrom<KVCacheOp>(*this, getCacheAttr());
   if (!cache) // C1
     return emitOpError("expects an llm.kv_cache, but got @") << getCache();
-  if (getIndex() >= cache.getCount()) // C2
-    return emitOpError("expects an index below ")
-           << cache.getCount() << ", but got "
-           << static_cast<int64_t>(getIndex());
+  if (getIndex() < 0 || getIndex() >= cache.getCount()) // C2
+    return emitOpError("expects an index from 0 to ")
+           << cache.getCount() - 1 << ", but got " << getIndex();
   if (getHandle().getType() != cache.getCacheType()) // C3
     return emitOpError("expects a handle of type ")
            << cache.getCacheType() << ", but got " << getHandle().getType();

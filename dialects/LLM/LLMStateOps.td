@@ -21,7 +21,7 @@ def LLM_KVCacheOp : LLM_Op<"kv_cache", [Symbol]> {
     llm.kv_cache @kv : 30 x !llm.kv<3x64, f16, f16, 2048>
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$count, TypeAttrOf<LLM_KVType>:$type);
+  let arguments = (ins SymbolNameAttr:$sym_name, LLM_I64Attr:$count, TypeAttrOf<LLM_KVType>:$type);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -42,7 +42,7 @@ def LLM_KVOp : LLM_Op<"kv", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterfa
     %kv = llm.kv @kv[7] : !llm.kv<3x64, f16, f16, 2048>
     ```
   }];
-  let arguments = (ins FlatSymbolRefAttr:$cache, DefaultValuedAttr<I64Attr, "0">:$index);
+  let arguments = (ins FlatSymbolRefAttr:$cache, DefaultValuedAttr<LLM_I64Attr, "0">:$index);
   let results = (outs LLM_KVType:$handle);
   let assemblyFormat = "$cache `[` $index `]` attr-dict `:` type($handle)";
 }
@@ -77,7 +77,7 @@ class LLM_AttentionBase<string mnemonic, list<Trait> traits = []>
     : LLM_Op<mnemonic, !listconcat([InferTypeOpAdaptor,
                                     OneARow<"query", "positions", "i32">], traits)> {
   dag attentionAttributes = (ins F32Attr:$scale, OptionalAttr<F32Attr>:$softcap,
-                                 OptionalAttr<I64Attr>:$window, OptionalAttr<I64Attr>:$sinks);
+                                 OptionalAttr<LLM_I64Attr>:$window, OptionalAttr<LLM_I64Attr>:$sinks);
   let results = (outs LLM_FloatTensor:$result);
   let hasVerifier = 1;
 }
@@ -118,7 +118,7 @@ def LLM_AttentionOp : LLM_AttentionBase<"attention"> {
   let assemblyFormat = [{
     $query `,` $cache `at` $positions (`bias` `(` $bias^ `:` type($bias) `)`)?
     `scale` `(` custom<Float>($scale) `)` (`softcap` `(` custom<Float>($softcap)^ `)`)?
-    (`window` `(` $window^ `)`)? (`sinks` `(` $sinks^ `)`)? (`mask` `(` $mask^ `)`)?
+    (`window` `(` $window^ `)`)? (`sinks` `(` $sinks^ `)`)? (`mask` $mask^)?
     (`blocks` $blocks^)? attr-dict `:` type($query) `,` type($cache)
   }];
 }

@@ -128,8 +128,7 @@ LogicalResult SliceOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
     return success();
   }
   SmallVector<int64_t> shape(type.getShape());
-  shape[axis] = std::max<int64_t>(0, static_cast<int64_t>(adaptor.getEnd()) -
-                                         adaptor.getBegin());
+  shape[axis] = std::max<int64_t>(0, adaptor.getEnd() - adaptor.getBegin());
   types.push_back(withShape(type, shape));
   return success();
 }
@@ -152,13 +151,11 @@ LogicalResult SliceOp::verify() {
   return success();
 }
 
-LogicalResult ConcatOp::inferReturnTypes(MLIRContext *,
-                                         std::optional<Location> location,
+LogicalResult ConcatOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
                                          Adaptor adaptor,
                                          SmallVectorImpl<Type> &types) {
   if (adaptor.getInputs().empty()) // C1
-    return emitOptionalError(
-        location, "'llm.concat' op expects at least one input, but got none");
+    return failure();
   auto type = dyn_cast<RankedTensorType>(adaptor.getInputs().front().getType());
   int64_t axis = adaptor.getAxis();
   if (!type || axis < 0 || axis >= type.getRank()) {
@@ -180,6 +177,8 @@ LogicalResult ConcatOp::inferReturnTypes(MLIRContext *,
 }
 
 LogicalResult ConcatOp::verify() {
+  if (getInputs().empty()) // C1
+    return emitOpError("expects at least one input, but got none");
   auto first = cast<RankedTensorType>(getInputs().front().getType());
   int64_t axis = getAxis();
   if (failed(verifyAxis(*this, axis, first))) // C2
@@ -224,7 +223,7 @@ LogicalResult GatherOp::verify() {
   auto type = getInput().getType();
   if (failed(verifyAxis(*this, getAxis(), type))) // C1
     return failure();
-  if (static_cast<int64_t>(getAxis()) + 1 == type.getRank() &&
+  if (getAxis() + 1 == type.getRank() &&
       cutGranularity(type.getElementType()) != 1) // C2
     return emitOpError("expects a tensor without groups along axis ")
            << getAxis() << ", but got " << type.getElementType();

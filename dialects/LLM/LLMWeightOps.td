@@ -60,10 +60,12 @@ def LLM_SliceOp : LLM_InferredOp<"slice"> {
     %q = llm.slice %qkv 0 to 9 axis 1 : tensor<?x15x64xf32>
     ```
   }];
-  let arguments = (ins LLM_AnyTensor:$input, I64Attr:$begin, I64Attr:$end, I64Attr:$axis);
+  let arguments = (ins LLM_AnyTensor:$input, LLM_I64Attr:$begin, LLM_I64Attr:$end, LLM_I64Attr:$axis);
   let results = (outs LLM_AnyTensor:$result);
   let assemblyFormat = "$input $begin `to` $end `axis` $axis attr-dict `:` type($input)";
   let hasVerifier = 1;
+  let hasFolder = 1;
+  let hasCanonicalizer = 1;
 }
 
 def LLM_ConcatOp : LLM_InferredOp<"concat"> {
@@ -80,10 +82,12 @@ def LLM_ConcatOp : LLM_InferredOp<"concat"> {
     %qkv = llm.concat %q, %k, %v axis 0 : tensor<576x576xf16>, tensor<192x576xf16>, tensor<192x576xf16>
     ```
   }];
-  let arguments = (ins Variadic<LLM_AnyTensor>:$inputs, I64Attr:$axis);
+  let arguments = (ins Variadic<LLM_AnyTensor>:$inputs, LLM_I64Attr:$axis);
   let results = (outs LLM_AnyTensor:$result);
   let assemblyFormat = "$inputs `axis` $axis attr-dict `:` type($inputs)";
   let hasVerifier = 1;
+  let hasFolder = 1;
+  let hasCanonicalizer = 1;
 }
 
 def LLM_GatherOp : LLM_InferredOp<"gather"> {
@@ -99,12 +103,13 @@ def LLM_GatherOp : LLM_InferredOp<"gather"> {
     %y = llm.gather %x, %order axis 1 : tensor<?x576xf32>, tensor<576xi32>
     ```
   }];
-  let arguments = (ins LLM_AnyTensor:$input, LLM_I32Vector:$index, I64Attr:$axis);
+  let arguments = (ins LLM_AnyTensor:$input, LLM_I32Vector:$index, LLM_I64Attr:$axis);
   let results = (outs LLM_AnyTensor:$result);
   let assemblyFormat = [{
     $input `,` $index `axis` $axis attr-dict `:` type($input) `,` type($index)
   }];
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def LLM_ScaleAxisOp : LLM_Op<"scale_axis", [Pure, AllTypesMatch<["input", "result"]>]> {
@@ -117,12 +122,13 @@ def LLM_ScaleAxisOp : LLM_Op<"scale_axis", [Pure, AllTypesMatch<["input", "resul
     %v = llm.scale_axis %w, %s axis 1 : tensor<576x1536xf32>, tensor<1536xf32>
     ```
   }];
-  let arguments = (ins LLM_FloatTensor:$input, LLM_FloatVector:$factors, I64Attr:$axis);
+  let arguments = (ins LLM_FloatTensor:$input, LLM_FloatVector:$factors, LLM_I64Attr:$axis);
   let results = (outs LLM_FloatTensor:$result);
   let assemblyFormat = [{
     $input `,` $factors `axis` $axis attr-dict `:` type($input) `,` type($factors)
   }];
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def LLM_TransposeOp : LLM_InferredOp<"transpose"> {
@@ -141,6 +147,8 @@ def LLM_TransposeOp : LLM_InferredOp<"transpose"> {
   let results = (outs LLM_AnyTensor:$result);
   let assemblyFormat = "$input $order attr-dict `:` type($input)";
   let hasVerifier = 1;
+  let hasFolder = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 def LLM_ReshapeOp : LLM_Op<"reshape", [Pure]> {
@@ -161,6 +169,8 @@ def LLM_ReshapeOp : LLM_Op<"reshape", [Pure]> {
   let results = (outs LLM_AnyTensor:$result);
   let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
   let hasVerifier = 1;
+  let hasFolder = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 def LLM_AssembleOp : LLM_Op<"assemble", [Pure, AttrSizedOperandSegments]> {
@@ -176,22 +186,22 @@ def LLM_AssembleOp : LLM_Op<"assemble", [Pure, AttrSizedOperandSegments]> {
     - (C3) there is one tensor of minima or zero points a level that has them.
     - (C4) there is a codebook just where the code is one that is not known
       (`iq4nl`, `nf4`), with 2^bits entries in its last dimension.
-    - (C5) the codes have as many bits as the result needs, a last partial word aside.
+    - (C5) with codes of `b` bits in words of `W`, codes are `ceil(K*b/W) x N` for
+      `gptq`, `K x ceil(N*b/W)` for `awq`, `N x ceil(K*b/W)` for `packed`.
 
     ```mlir
-    %w = llm.assemble %codes scales(%s) zeros(%z)
-        : tensor<72x576xi32>, (tensor<4x576xf16>), (tensor<4x72xi32>)
-        -> tensor<576x576x!llm.q<u4, 144:f16 zero u4>, #llm.layout<gptq>>
+    %w = llm.assemble %codes scales(%s : tensor<4x576xf16>) zeros(%z : tensor<4x72xi32>)
+        : tensor<72x576xi32> -> tensor<576x576x!llm.q<u4, 144:f16 zero u4>, #llm.layout<gptq>>
     ```
   }];
-  let arguments = (ins LLM_AnyTensor:$codes, Variadic<LLM_AnyTensor>:$scales,
+  let arguments = (ins LLM_IntTensor:$codes, Variadic<LLM_AnyTensor>:$scales,
                        Variadic<LLM_AnyTensor>:$zeros, Optional<LLM_FloatTensor>:$codebook);
   let results = (outs LLM_QuantizedTensor:$result);
   let assemblyFormat = [{
-    $codes (`scales` `(` $scales^ `)`)? (`zeros` `(` $zeros^ `)`)?
+    $codes (`scales` `(` $scales^ `:` type($scales) `)`)?
+    (`zeros` `(` $zeros^ `:` type($zeros) `)`)?
     (`codebook` `(` $codebook^ `:` type($codebook) `)`)? attr-dict
-    `:` type($codes) (`,` `(` type($scales)^ `)`)? (`zeros` `(` type($zeros)^ `)`)?
-    `->` type($result)
+    `:` type($codes) `->` type($result)
   }];
   let hasVerifier = 1;
 }
@@ -251,6 +261,7 @@ def LLM_RelayoutOp : LLM_Op<"relayout", [Pure]> {
   let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
   let hasVerifier = 1;
   let hasFolder = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 #endif // LLM_WEIGHT_OPS_TD
