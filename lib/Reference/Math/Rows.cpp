@@ -134,13 +134,13 @@ void hadamard(Workers &workers, const F *x, F *y, size_t rows, size_t width, siz
 
 template <typename F>
 void rope(Workers &workers, const F *x, F *y, std::span<const int32_t> positions, size_t H, size_t E,
-          std::span<const F> frequencies, bool interleaved, double scale) {
+          std::span<const double> frequencies, bool interleaved, double scale) {
   const size_t P = frequencies.size();
   workers.ranges(positions.size(), 8, [&](size_t begin, size_t end) {
     std::vector<F> cosine(P), sine(P);
     for (size_t t = begin; t < end; ++t) {
       for (size_t i = 0; i < P; ++i) {
-        const double angle = double(positions[t]) * double(frequencies[i]);
+        const double angle = double(positions[t]) * frequencies[i];
         cosine[i] = F(std::cos(angle) * scale);
         sine[i] = F(std::sin(angle) * scale);
       }
@@ -169,8 +169,8 @@ void rope(Workers &workers, const F *x, F *y, std::span<const int32_t> positions
   template double logSumExp<F>(std::span<const F>);                                                                    \
   template void activate<F>(Workers &, Nonlinearity, const F *, const F *, F *, size_t);                               \
   template void hadamard<F>(Workers &, const F *, F *, size_t, size_t, size_t, std::span<const F>, bool);              \
-  template void rope<F>(Workers &, const F *, F *, std::span<const int32_t>, size_t, size_t, std::span<const F>, bool, \
-                        double);
+  template void rope<F>(Workers &, const F *, F *, std::span<const int32_t>, size_t, size_t, std::span<const double>,  \
+                        bool, double);
 SPRIG_INSTANTIATE(float)
 SPRIG_INSTANTIATE(double)
 

@@ -56,7 +56,7 @@ void hadamard(Workers &workers, const F *x, F *y, size_t rows, size_t width, siz
 /// multiplied by `scale`.
 template <typename F>
 void rope(Workers &workers, const F *x, F *y, std::span<const int32_t> positions, size_t H, size_t E,
-          std::span<const F> frequencies, bool interleaved, double scale);
+          std::span<const double> frequencies, bool interleaved, double scale);
 
 } // namespace mlir::llm::reference
 

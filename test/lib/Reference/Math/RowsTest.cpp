@@ -101,7 +101,8 @@ TYPED_TEST(Rows, Hadamard) {
 
 TYPED_TEST(Rows, Rope) {
   using F = TypeParam;
-  const std::vector<F> x = {1, 2, 3, 4, 5, 6}, frequencies = {F(.5), F(.1)};
+  const std::vector<F> x = {1, 2, 3, 4, 5, 6};
+  const std::vector<double> frequencies = {.5, .1};
   const std::vector<int32_t> positions = {3};
   std::vector<F> y(6);
   rope<F>(workers, x.data(), y.data(), positions, 1, 6, frequencies,
@@ -115,7 +116,8 @@ TYPED_TEST(Rows, Rope) {
 TYPED_TEST(Rows, RopeOfTwoHeadsAtTwoPositions) {
   using F = TypeParam;
   // A quarter turn a position: (a, b) → (−b, a); position 0 leaves it.
-  const std::vector<F> x = {1, 2, 3, 4, 5, 6, 7, 8}, frequencies = {F(1.57079632679489662)};
+  const std::vector<F> x = {1, 2, 3, 4, 5, 6, 7, 8};
+  const std::vector<double> frequencies = {1.57079632679489662};
   const std::vector<int32_t> positions = {0, 1};
   std::vector<F> y(8);
   rope<F>(workers, x.data(), y.data(), positions, 2, 2, frequencies, false, 1);
