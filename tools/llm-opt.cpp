@@ -1,5 +1,5 @@
 // llm-opt: mlir-opt with the dialects and passes of this project.
-#include "codegen/Lowering/Passes.h"
+#include "codegen/Lowering/Pipelines.h"
 #include "dialects/LLM/LLM.h"
 #include "dialects/Plan/Passes.h"
 #include "mlir/InitAllDialects.h"
@@ -16,7 +16,7 @@ int main(int argc, char **argv) {
 
   registry.insert<mlir::llm::LLMDialect, mlir::plan::PlanDialect>();
   mlir::plan::registerPlanPasses();
-  mlir::llm::registerLoweringPasses();
+  mlir::llm::registerCodegen();
   mlir::llm::registerTransforms();
 
   return mlir::asMainReturnCode(

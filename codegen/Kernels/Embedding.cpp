@@ -38,9 +38,8 @@ FailureOr<EmbeddingSpec> EmbeddingSpec::fromAttr(DictionaryAttr attr,
   if (!codecOf(spec.format))
     reader.fail("expects a format that kernels read, but got '" + spec.format +
                 "'");
-  else if (spec.width %
-           sprig::quant::info(codecOf(spec.format)->format().format)
-               .blockElements)
+  else if (spec.width % sprig::quant::info(codecOf(spec.format)->format().format)
+                            .blockElements)
     reader.fail("expects a width of whole blocks of " + spec.format +
                 ", but got " + Twine(spec.width));
   if (failed(reader.finish()))
@@ -63,9 +62,8 @@ EmbeddingSpec::interface(const TargetProfile &profile,
                          EmitError emitError) const {
   const BlockCodec &codec = *codecOf(format);
   KernelInterface interface;
-  interface.key =
-      llvm::formatv("embedding {0} {1}x{2} capacity {3} scale {4:e}", format,
-                    rows, width, capacity, scale);
+  interface.key = llvm::formatv("embedding {0} {1}x{2} capacity {3} scale {4:e}",
+                                format, rows, width, capacity, scale);
   interface.name = KernelInterface::nameFor(
       llvm::formatv("embedding_{0}_{1}x{2}", format, rows, width).str(),
       interface.key);

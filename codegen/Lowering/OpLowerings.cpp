@@ -5,8 +5,9 @@ namespace mlir::llm {
 static const llvm::StringMap<OpLowering> &table() {
   static const llvm::StringMap<OpLowering> rows = [] {
     llvm::StringMap<OpLowering> map;
-    for (ArrayRef<OpLoweringRow> list : {attentionLowerings(), elementwiseLowerings(), embeddingLowerings(),
-                                         linearLowerings(), normLowerings()})
+    for (ArrayRef<OpLoweringRow> list :
+         {attentionLowerings(), elementwiseLowerings(), embeddingLowerings(),
+          linearLowerings(), normLowerings()})
       for (const OpLoweringRow &row : list)
         map[row.name] = row.lowering;
     return map;
@@ -14,7 +15,9 @@ static const llvm::StringMap<OpLowering> &table() {
   return rows;
 }
 
-OpLowering findOpLowering(Operation *op) { return table().lookup(op->getName().getStringRef()); }
+OpLowering findOpLowering(Operation *op) {
+  return table().lookup(op->getName().getStringRef());
+}
 
 SmallVector<StringRef> loweredOps() {
   SmallVector<StringRef> names(table().keys());

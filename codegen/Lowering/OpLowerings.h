@@ -1,4 +1,5 @@
-// The table of operations that have kernels. Each group of operations has a file of its own that adds its rows.
+// The table of operations that have kernels. Each group of operations has a
+// file of its own that adds its rows.
 #ifndef SPRIG_CODEGEN_LOWERING_OPLOWERINGS_H
 #define SPRIG_CODEGEN_LOWERING_OPLOWERINGS_H
 
@@ -22,7 +23,9 @@ struct OpLoweringRow {
 /// Adapts a lowering of one operation class to a row of the table.
 template <typename OpT, LogicalResult (*lower)(ProgramLowering &, OpT)>
 OpLoweringRow loweringOf() {
-  return {OpT::getOperationName(), [](ProgramLowering &p, Operation *op) { return lower(p, cast<OpT>(op)); }};
+  return {OpT::getOperationName(), [](ProgramLowering &p, Operation *op) {
+            return lower(p, cast<OpT>(op));
+          }};
 }
 
 // One list a file.
@@ -32,8 +35,10 @@ ArrayRef<OpLoweringRow> embeddingLowerings();
 ArrayRef<OpLoweringRow> linearLowerings();
 ArrayRef<OpLoweringRow> normLowerings();
 
-/// The end of a `sample` program: draws a token from the logits and advances the control block.
-LogicalResult lowerSampling(ProgramLowering &program, Operation *at, Value logits);
+/// The end of a `sample` program: draws a token from the logits and advances
+/// the control block.
+LogicalResult lowerSampling(ProgramLowering &program, Operation *at,
+                            Value logits);
 
 } // namespace mlir::llm
 

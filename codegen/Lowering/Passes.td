@@ -35,4 +35,38 @@ def LowerKernelsPass : Pass<"plan-lower-kernels", "ModuleOp"> {
   }];
 }
 
+def LowerToPlanPass : Pass<"llm-lower-to-plan", "ModuleOp"> {
+  let summary = "From a model to the programs of a target";
+  let description = [{
+    Takes `@forward(ids, positions, rows)` and makes, for every target, programs for the kinds `append` and `sample` and
+    each width, and for `logits` at widths up to 16: one dispatch for each operation of the function, with the kernel
+    family and the schedule that the profile chooses. Intermediate results become scratch values, weights tensors of
+    the module, caches buffers. What a program does not need is left out: an `append` program ends with the last append.
+    The function and the caches' symbols go; sources stay.
+
+    An operation that has no kernel is an error that names it.
+
+    ```mlir
+    func.func @forward(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %rows: tensor<?xi32>) -> tensor<?x49152xf32> {
+      %w = llm.weight @model["blk.0.attn_q.weight"] : …
+      %q = llm.linear %x, %w : …
+    // ==>
+    plan.tensor @blk.0.attn_q.weight layout "tiled<rows=8>" bytes 207360 { … }
+    plan.target @lavapipe {
+      plan.kernel @linear_… "linear" {…}
+      plan.program @append_1 append width 1 {
+        %codes = plan.weight @blk.0.attn_q.weight at 0 bytes 165888
+        plan.dispatch @linear_…(in %x, in %codes, …, out %q) groups [18, 1, 1] "layer 0 linear"
+    ```
+  }];
+  let options = [
+    ListOption<"targets", "targets", "std::string", "Profiles, by name or JSON file; from special to general">,
+    ListOption<"widths", "widths", "int64_t", "Tokens of a step that programs are made for (default 1, 4, 16, 64)">,
+    Option<"context", "context", "int64_t", /*default=*/"0",
+           "Slots of the key-value caches; 0 keeps what the caches say">,
+    Option<"logitWidths", "logits-widths", "int64_t", /*default=*/"16",
+           "Widest step that gets a program for the logits of all rows; 0: none">,
+  ];
+}
+
 #endif // SPRIG_CODEGEN_LOWERING_PASSES_TD

@@ -1,41 +1,57 @@
 #include "codegen/Lowering/ProgramLowering.h"
 
 #include "codegen/Lowering/OpLowerings.h"
+#include "lib/Weights/WeightExpr.h"
 #include "runtime/Format/Control.h"
 
 namespace mlir::llm {
 
-static plan::ProgramOp makeProgram(plan::TargetOp target, plan::ProgramKind kind, int64_t width) {
+static plan::ProgramOp makeProgram(plan::TargetOp target,
+                                   plan::ProgramKind kind, int64_t width) {
   auto builder = OpBuilder::atBlockEnd(&target.getBody().front());
-  std::string name = (plan::stringifyProgramKind(kind) + "_" + Twine(width)).str();
-  auto program = plan::ProgramOp::create(builder, target.getLoc(), name, kind, width);
+  std::string name =
+      (plan::stringifyProgramKind(kind) + "_" + Twine(width)).str();
+  auto program =
+      plan::ProgramOp::create(builder, target.getLoc(), name, kind, width);
   builder.createBlock(&program.getBody());
   return program;
 }
 
-ProgramLowering::ProgramLowering(TargetLowering &target, const FlatFunction &function, plan::ProgramKind kind,
-                                 int64_t width)
-    : targetLowering(target), function(function), needed(function.needed(kind != plan::ProgramKind::append)),
-      program(makeProgram(target.op(), kind, width)), builder(OpBuilder::atBlockEnd(&program.getBody().front())) {}
+ProgramLowering::ProgramLowering(TargetLowering &target,
+                                 const FlatFunction &function,
+                                 plan::ProgramKind kind, int64_t width)
+    : targetLowering(target), flat(function),
+      needed(function.needed(kind != plan::ProgramKind::append)),
+      stepWidth(width), program(makeProgram(target.op(), kind, width)),
+      builder(OpBuilder::atBlockEnd(&program.getBody().front())) {}
 
 LogicalResult ProgramLowering::run() {
-  for (const FlatOp &entry : function.ops())
+  for (const FlatOp &entry : flat.ops())
     if (needed.contains(entry.op) && failed(lower(entry)))
       return failure();
+  if (kind() == plan::ProgramKind::sample) {
+    Value logits = flat.resolve(flat.result());
+    where = "";
+    return lowerSampling(*this, logits.getDefiningOp(), logits);
+  }
   return success();
 }
 
 LogicalResult ProgramLowering::lower(const FlatOp &entry) {
   // Weights are reached through the operations that use them.
-  if (entry.op->getNumResults() == 1 && isWeightExpression(entry.op->getResult(0)))
+  if (entry.op->getNumResults() == 1 &&
+      isWeightExpr(entry.op->getResult(0)))
     return success();
   where = entry.where;
   if (OpLowering lowering = findOpLowering(entry.op))
     return lowering(*this, entry.op);
-  return entry.op->emitOpError() << "expects an operation that a kernel covers on target '" << profile().name
-                                 << "', but there is none for it; run llm-default-pipeline first, or rewrite it with "
-                                    "operations that have one: "
-                                 << llvm::join(loweredOps(), ", ");
+  return entry.op->emitOpError()
+         << "expects an operation that a kernel covers on target '"
+         << profile().name
+         << "', but there is none for it; run llm-default-pipeline first, or "
+            "rewrite it with "
+            "operations that have one: "
+         << llvm::join(loweredOps(), ", ");
 }
 
 //===--------------------------------------------------------------------------------------------------------------===//
@@ -44,12 +60,13 @@ LogicalResult ProgramLowering::lower(const FlatOp &entry) {
 
 int64_t ProgramLowering::rowsOf(Value value) const {
   auto it = rows.find(resolve(value));
-  return it == rows.end() ? program.getWidth() : it->second;
+  return it == rows.end() ? stepWidth : it->second;
 }
 
 int64_t ProgramLowering::rowElements(Value value) {
   int64_t elements = 1;
-  for (int64_t size : cast<RankedTensorType>(value.getType()).getShape().drop_front())
+  for (int64_t size :
+       cast<RankedTensorType>(value.getType()).getShape().drop_front())
     elements *= size;
   return elements;
 }
@@ -59,6 +76,12 @@ int64_t ProgramLowering::paddedRows(int64_t rows) {
   return plan::alignTo(rows, tile);
 }
 
+int64_t ProgramLowering::tokenTile(int64_t rows) {
+  // Wider tiles need more registers than most devices have; narrower ones read
+  // the weights more often.
+  return std::min<int64_t>(8, llvm::PowerOf2Ceil(uint64_t(rows)));
+}
+
 void ProgramLowering::setView(Value result, Value view, int64_t rowCount) {
   views[result] = view;
   rows[result] = rowCount;
@@ -66,7 +89,8 @@ void ProgramLowering::setView(Value result, Value view, int64_t rowCount) {
 
 Value ProgramLowering::scratch(StringRef label, uint64_t bytes) {
   std::string name = where.empty() ? label.str() : (where + " " + label).str();
-  return plan::ScratchOp::create(builder, program.getLoc(), builder.getStringAttr(name),
+  return plan::ScratchOp::create(builder, program.getLoc(),
+                                 builder.getStringAttr(name),
                                  builder.getI64IntegerAttr(int64_t(bytes)));
 }
 
@@ -74,8 +98,10 @@ Value ProgramLowering::allocate(Value result, int64_t rowCount) {
   uint64_t bytes = uint64_t(paddedRows(rowCount) * rowElements(result)) * 4;
   Value view;
   if (isResult(result)) {
-    plan::BufferOp logits = targetLowering.buffer(plan::BufferKind::logits, "logits", bytes);
-    view = plan::ViewOp::create(builder, program.getLoc(), logits.getSymName(), 0, bytes);
+    plan::BufferOp logits =
+        targetLowering.buffer(plan::BufferKind::logits, "logits", bytes);
+    view = plan::ViewOp::create(builder, program.getLoc(), logits.getSymName(),
+                                0, bytes);
   } else {
     view = scratch(result.getDefiningOp()->getName().stripDialect(), bytes);
   }
@@ -87,49 +113,76 @@ Value ProgramLowering::allocate(Value result, int64_t rowCount) {
 // State and weights
 //===--------------------------------------------------------------------------------------------------------------===//
 
-Value ProgramLowering::bufferView(plan::BufferOp buffer, uint64_t offset, uint64_t bytes) {
-  Value &known = placed[builder.getArrayAttr({buffer.getSymNameAttr(), builder.getI64IntegerAttr(int64_t(offset)),
-                                              builder.getI64IntegerAttr(int64_t(bytes))})];
+Value ProgramLowering::bufferView(plan::BufferOp buffer, uint64_t offset,
+                                  uint64_t bytes) {
+  Value &known = placed[builder.getArrayAttr(
+      {buffer.getSymNameAttr(), builder.getI64IntegerAttr(int64_t(offset)),
+       builder.getI64IntegerAttr(int64_t(bytes))})];
   if (!known)
-    known = plan::ViewOp::create(builder, program.getLoc(), buffer.getSymName(), offset, bytes);
+    known = plan::ViewOp::create(builder, program.getLoc(), buffer.getSymName(),
+                                 offset, bytes);
   return known;
 }
 
 Value ProgramLowering::controlView() {
   constexpr uint64_t bytes = 4 * sprig::format::ControlWords;
-  return bufferView(targetLowering.buffer(plan::BufferKind::control, "control", bytes), 0, bytes);
+  return bufferView(
+      targetLowering.buffer(plan::BufferKind::control, "control", bytes), 0,
+      bytes);
 }
 
 Value ProgramLowering::historyView() {
   uint64_t bytes = targetLowering.historyBytes();
-  return bufferView(targetLowering.buffer(plan::BufferKind::history, "history", bytes), 0, bytes);
+  return bufferView(
+      targetLowering.buffer(plan::BufferKind::history, "history", bytes), 0,
+      bytes);
 }
 
-Value ProgramLowering::weightView(plan::TensorOp tensor, uint64_t offset, uint64_t bytes) {
-  Value &known = placed[builder.getArrayAttr({builder.getUnitAttr(), tensor.getSymNameAttr(),
-                                              builder.getI64IntegerAttr(int64_t(offset))})];
+Value ProgramLowering::weightView(plan::TensorOp tensor, uint64_t offset,
+                                  uint64_t bytes) {
+  Value &known = placed[builder.getArrayAttr(
+      {builder.getUnitAttr(), tensor.getSymNameAttr(),
+       builder.getI64IntegerAttr(int64_t(offset))})];
   if (!known)
-    known = plan::WeightOp::create(builder, program.getLoc(), tensor.getSymName(), offset, bytes);
+    known = plan::WeightOp::create(builder, program.getLoc(),
+                                   tensor.getSymName(), offset, bytes);
   return known;
 }
 
-FailureOr<WeightOperand> ProgramLowering::tiledWeight(Value weight, uint32_t rows, Operation *user) {
+SmallVector<Operand> WeightOperand::named(StringRef prefix) const {
+  SmallVector<Operand> list(planes);
+  for (Operand &operand : list)
+    operand.role = (prefix + "." + operand.role).str();
+  return list;
+}
+
+FailureOr<WeightOperand> ProgramLowering::tiledWeight(Value weight,
+                                                      Operation *user) {
   weight = resolve(weight);
   FailureOr<sprig::quant::TensorLayout> layout =
-      tiledLayout(cast<RankedTensorType>(weight.getType()), rows, [&] { return user->emitOpError(); });
+      tiledLayout(cast<RankedTensorType>(weight.getType()), kTileRows,
+                  [&] { return user->emitOpError(); });
   if (failed(layout))
     return failure();
-  FailureOr<plan::TensorOp> tensor = targetLowering.weights().get(weight, tiledLayoutName(rows), user);
+  FailureOr<plan::TensorOp> tensor =
+      targetLowering.weights().get(weight, tiledLayoutName(kTileRows), user);
   if (failed(tensor))
     return failure();
   WeightOperand operand{*layout, {}};
   for (const sprig::quant::PlaneLayout &plane : layout->planes)
-    operand.planes.push_back({std::string(plane.name), weightView(*tensor, plane.offset, plane.bytes)});
+    operand.planes.push_back({std::string(plane.name),
+                              weightView(*tensor, plane.offset, plane.bytes)});
   return operand;
 }
 
+Value ProgramLowering::constant(StringRef name, DenseElementsAttr value) {
+  plan::TensorOp tensor = targetLowering.weights().constant(name, value);
+  return weightView(tensor, 0, tensor.getBytes());
+}
+
 FailureOr<Value> ProgramLowering::vectorWeight(Value weight, Operation *user) {
-  FailureOr<plan::TensorOp> tensor = targetLowering.weights().get(resolve(weight), kLayoutF32, user);
+  FailureOr<plan::TensorOp> tensor =
+      targetLowering.weights().get(resolve(weight), kLayoutF32, user);
   if (failed(tensor))
     return failure();
   return weightView(*tensor, 0, tensor->getBytes());
@@ -139,9 +192,13 @@ FailureOr<Value> ProgramLowering::vectorWeight(Value weight, Operation *user) {
 // Dispatches
 //===--------------------------------------------------------------------------------------------------------------===//
 
-LogicalResult ProgramLowering::dispatch(Operation *op, StringRef family, DictionaryAttr spec,
-                                        ArrayRef<Operand> operands, int64_t rowCount, StringRef what, int64_t macs) {
-  FailureOr<const KernelInterface *> kernel = targetLowering.kernel(family, spec, op);
+LogicalResult ProgramLowering::dispatch(Operation *op, StringRef family,
+                                        DictionaryAttr spec,
+                                        ArrayRef<Operand> operands,
+                                        int64_t rowCount, StringRef what,
+                                        int64_t macs) {
+  FailureOr<const KernelInterface *> kernel =
+      targetLowering.kernel(family, spec, op);
   if (failed(kernel))
     return failure();
   const KernelInterface &interface = **kernel;
@@ -149,32 +206,38 @@ LogicalResult ProgramLowering::dispatch(Operation *op, StringRef family, Diction
   SmallVector<plan::Access> access;
   uint64_t touched = 0;
   for (const KernelBinding &binding : interface.bindings) {
-    const Operand *found = llvm::find_if(operands, [&](const Operand &o) { return o.role == binding.role; });
+    const Operand *found = llvm::find_if(
+        operands, [&](const Operand &o) { return o.role == binding.role; });
     if (found == operands.end())
-      return op->emitOpError() << "expects a buffer for '" << binding.role << "' of kernel '" << interface.name
-                               << "', but lowering offers none";
+      return op->emitOpError()
+             << "expects a buffer for '" << binding.role << "' of kernel '"
+             << interface.name << "', but lowering offers none";
     uint64_t least = binding.bytes * uint64_t(binding.perToken ? rowCount : 1);
     uint64_t has = uint64_t(plan::getViewBytes(found->view));
     if (has < least)
-      return op->emitOpError() << "expects " << least << " bytes for '" << binding.role << "' of kernel '"
-                               << interface.name << "', but got " << has;
+      return op->emitOpError()
+             << "expects " << least << " bytes for '" << binding.role
+             << "' of kernel '" << interface.name << "', but got " << has;
     if (has > profile().limits.storageRange && !binding.uniform)
-      return op->emitOpError() << "expects bindings of at most " << profile().limits.storageRange
-                               << " bytes on target '" << profile().name << "', but '" << binding.role
-                               << "' has " << has;
+      return op->emitOpError()
+             << "expects bindings of at most " << profile().limits.storageRange
+             << " bytes on target '" << profile().name << "', but '"
+             << binding.role << "' has " << has;
     bindings.push_back(found->view);
     access.push_back(plan::Access(unsigned(binding.access)));
-    touched += least;
+    touched += found->touched < 0 ? least : uint64_t(found->touched);
   }
   std::array<uint32_t, 3> counts = interface.groupsFor(uint32_t(rowCount));
   for (uint32_t count : counts)
     if (count == 0 || count > profile().limits.groups)
-      return op->emitOpError() << "expects 1 to " << profile().limits.groups << " workgroups in a direction on target '"
-                               << profile().name << "', but kernel '" << interface.name << "' needs " << count;
+      return op->emitOpError()
+             << "expects 1 to " << profile().limits.groups
+             << " workgroups in a direction on target '" << profile().name
+             << "', but kernel '" << interface.name << "' needs " << count;
   SmallVector<int32_t> groups(counts.begin(), counts.end());
   std::string label = where.empty() ? what.str() : (where + " " + what).str();
-  plan::DispatchOp::create(builder, op->getLoc(), interface.name, bindings, access, groups, label, macs,
-                           int64_t(touched));
+  plan::DispatchOp::create(builder, op->getLoc(), interface.name, bindings,
+                           access, groups, label, macs, int64_t(touched));
   return success();
 }
 

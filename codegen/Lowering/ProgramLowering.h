@@ -1,5 +1,6 @@
-// One program: a walk over the function for one kind and width, that turns each operation into dispatches. The lowerings
-// of single operations (OpLowerings.h) see the function through this class.
+// One program: a walk over the function for one kind and width, that turns each
+// operation into dispatches. The lowerings of single operations (OpLowerings.h)
+// see the function through this class.
 #ifndef SPRIG_CODEGEN_LOWERING_PROGRAMLOWERING_H
 #define SPRIG_CODEGEN_LOWERING_PROGRAMLOWERING_H
 
@@ -12,44 +13,63 @@ namespace mlir::llm {
 struct Operand {
   std::string role;
   Value view;
+  /// Bytes of it that the dispatch has to move, for reports; -1: all that the
+  /// kernel binds. Caches count as none: what is read of them grows with the
+  /// context.
+  int64_t touched = -1;
 };
 
 /// A weight in the weight section, one view for each plane.
 struct WeightOperand {
   sprig::quant::TensorLayout layout;
   SmallVector<Operand> planes; ///< role: the plane's name
+
+  /// The planes as roles "PREFIX.PLANE".
+  SmallVector<Operand> named(StringRef prefix) const;
 };
 
 class ProgramLowering {
 public:
-  ProgramLowering(TargetLowering &target, const FlatFunction &function, plan::ProgramKind kind, int64_t width);
+  ProgramLowering(TargetLowering &target, const FlatFunction &function,
+                  plan::ProgramKind kind, int64_t width);
 
   LogicalResult run();
 
   // What the lowerings of operations use.
   TargetLowering &target() { return targetLowering; }
+  const FlatFunction &function() const { return flat; }
   const TargetProfile &profile() { return targetLowering.profile(); }
   MLIRContext *context() { return program.getContext(); }
   plan::ProgramKind kind() { return program.getKind(); }
-  int64_t width() { return program.getWidth(); }
+  int64_t width() const { return stepWidth; }
   OpBuilder &ops() { return builder; }
-  Value resolve(Value value) const { return function.resolve(value); }
+  Value resolve(Value value) const { return flat.resolve(value); }
   bool isNeeded(Operation *op) const { return needed.contains(op); }
   /// The function's result, before layers are looked through.
-  bool isResult(Value value) const { return value == function.resolve(function.result()); }
+  bool isResult(Value value) const {
+    return value == flat.resolve(flat.result());
+  }
 
-  /// Rows of activations that `value` has in this program: the width, or the number of rows with logits.
+  /// Rows of activations that `value` has in this program: the width, or the
+  /// number of rows with logits.
   int64_t rowsOf(Value value) const;
   /// Elements of a row: 576 of tensor<?x576xf32>, and of tensor<?x9x64xf32>.
   static int64_t rowElements(Value value);
-  /// Rows that buffers of activations hold for `rows` rows: whole token tiles, however wide (up to 16).
+  /// Rows that buffers of activations hold for `rows` rows: whole token tiles,
+  /// however wide (up to 16).
   static int64_t paddedRows(int64_t rows);
 
-  /// Where the numbers of `value` are. Every operand of a needed operation has a view before it is lowered.
+  /// Rows that one group of a product works on in a step of `rows` rows.
+  static int64_t tokenTile(int64_t rows);
+
+  /// Where the numbers of `value` are. Every operand of a needed operation has
+  /// a view before it is lowered.
   Value view(Value value) const { return views.lookup(resolve(value)); }
-  /// Declares where the numbers of a result are (a view that exists, or a new one), and how many rows it has.
+  /// Declares where the numbers of a result are (a view that exists, or a new
+  /// one), and how many rows it has.
   void setView(Value result, Value view, int64_t rows);
-  /// Space for `result` with as many rows as `like`: scratch, or the logits buffer for the function's result.
+  /// Space for `result` with as many rows as `like`: scratch, or the logits
+  /// buffer for the function's result.
   Value allocate(Value result, int64_t rows);
   Value scratch(StringRef label, uint64_t bytes);
 
@@ -58,28 +78,35 @@ public:
   Value controlView();
   Value historyView();
 
-  FailureOr<WeightOperand> tiledWeight(Value weight, uint32_t rows, Operation *user);
+  /// A table of numbers that lowering made up.
+  Value constant(StringRef name, DenseElementsAttr value);
+  /// A matrix in the tiled layout that kernels read.
+  FailureOr<WeightOperand> tiledWeight(Value weight, Operation *user);
   /// A vector (gamma, bias, table) decoded to f32.
   FailureOr<Value> vectorWeight(Value weight, Operation *user);
 
-  /// Runs the kernel (family, spec) over `rows` rows. `operands` offers a view for each role; those that the kernel
-  /// does not ask for are ignored. The label is the operation's place and `what`.
-  LogicalResult dispatch(Operation *op, StringRef family, DictionaryAttr spec, ArrayRef<Operand> operands,
-                         int64_t rows, StringRef what, int64_t macs = 0);
+  /// Runs the kernel (family, spec) over `rows` rows. `operands` offers a view
+  /// for each role; those that the kernel does not ask for are ignored. The
+  /// label is the operation's place and `what`.
+  LogicalResult dispatch(Operation *op, StringRef family, DictionaryAttr spec,
+                         ArrayRef<Operand> operands, int64_t rows,
+                         StringRef what, int64_t macs = 0);
 
 private:
   LogicalResult lower(const FlatOp &entry);
   Value weightView(plan::TensorOp tensor, uint64_t offset, uint64_t bytes);
 
   TargetLowering &targetLowering;
-  const FlatFunction &function;
+  const FlatFunction &flat;
   llvm::DenseSet<Operation *> needed;
+  int64_t stepWidth;
   plan::ProgramOp program;
   OpBuilder builder;
   llvm::DenseMap<Value, Value> views;
   llvm::DenseMap<Value, int64_t> rows;
-  llvm::DenseMap<Attribute, Value> placed; // views of buffers and tensors, by name and offset
-  StringRef where;                         // of the operation that is being lowered
+  llvm::DenseMap<Attribute, Value>
+      placed;      // views of buffers and tensors, by name and offset
+  StringRef where; // of the operation that is being lowered
 };
 
 } // namespace mlir::llm

@@ -1,6 +1,6 @@
 #include "codegen/Lowering/WeightLayout.h"
 
-#include "dialects/LLM/GGUFFormats.h"
+#include "lib/Weights/WeightTypes.h"
 
 namespace mlir::llm {
 
@@ -16,16 +16,10 @@ std::optional<uint32_t> tiledLayoutRows(StringRef layout) {
   return std::nullopt;
 }
 
-std::optional<sprig::quant::Format> formatOf(Type elementType) {
-  // The numbers of sprig::quant::Format are those of GGUF.
-  const GGUFFormat *row = lookupGGUF(elementType);
-  return row ? sprig::quant::formatOfGGUF(row->typeId) : std::nullopt;
-}
-
 FailureOr<sprig::quant::TensorLayout>
 tiledLayout(RankedTensorType type, uint32_t rows,
             llvm::function_ref<InFlightDiagnostic()> emitError) {
-  std::optional<sprig::quant::Format> format = formatOf(type.getElementType());
+  std::optional<sprig::quant::Format> format = storageFormatOf(type);
   if (!format)
     return emitError()
            << "expects a weight in one of the block formats of GGUF, but got "

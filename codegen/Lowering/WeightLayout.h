@@ -20,10 +20,6 @@ std::string tiledLayoutName(uint32_t rows);
 /// R of "tiled<rows=R>", or none for another layout.
 std::optional<uint32_t> tiledLayoutRows(StringRef layout);
 
-/// The block format of an element type, or none: f32, f16, bf16 and the
-/// `!llm.q` of GGUF have one.
-std::optional<sprig::quant::Format> formatOf(Type elementType);
-
 /// Planes of a weight `NxK` (leading dimensions count as rows) in tiles of
 /// `rows` rows. The error says what does not fit.
 FailureOr<sprig::quant::TensorLayout>

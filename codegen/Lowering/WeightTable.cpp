@@ -1,19 +1,9 @@
 #include "codegen/Lowering/WeightTable.h"
 
+#include "lib/Weights/WeightExpr.h"
 #include "mlir/IR/IRMapping.h"
 
 namespace mlir::llm {
-
-bool isWeightExpression(Value value) {
-  Operation *op = value.getDefiningOp();
-  if (!op)
-    return false;
-  if (isa<WeightOp>(op))
-    return true;
-  return op->getNumOperands() != 0 && op->getNumRegions() == 0 &&
-         isMemoryEffectFree(op) &&
-         llvm::all_of(op->getOperands(), isWeightExpression);
-}
 
 /// The expression as text: equal text means equal numbers.
 static void print(Value value, llvm::raw_ostream &os) {
@@ -59,7 +49,7 @@ WeightTable::WeightTable(ModuleOp module) : module(module), symbols(module) {
 
 FailureOr<plan::TensorOp> WeightTable::get(Value weight, StringRef layout,
                                            Operation *user) {
-  if (!isWeightExpression(weight))
+  if (!isWeightExpr(weight))
     return user->emitOpError("expects a weight that is known when the package "
                              "is written, but got a value that is "
                              "computed at run time");
@@ -102,7 +92,10 @@ plan::TensorOp WeightTable::insert(StringRef name, StringRef layout,
   auto tensor = plan::TensorOp::create(builder, loc, name, layout, bytes,
                                        /*offset=*/IntegerAttr());
   tensor.getBody().emplaceBlock();
-  symbols.insert(tensor); // a second layout of one weight gets another name
+  // Before the targets; a second layout of one weight gets another name.
+  auto targets = module.getOps<plan::TargetOp>();
+  symbols.insert(tensor, targets.empty() ? module.getBody()->end()
+                                         : Block::iterator(*targets.begin()));
   return tensor;
 }
 

@@ -10,10 +10,6 @@
 
 namespace mlir::llm {
 
-/// Whether `value` is computed from `llm.weight` alone, so that it can be
-/// evaluated when a package is written.
-bool isWeightExpression(Value value);
-
 class WeightTable {
 public:
   /// Tensors already in `module` are found again.

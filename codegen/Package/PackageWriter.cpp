@@ -26,9 +26,9 @@ static SmallVector<plan::TensorOp> byOffset(ModuleOp module) {
 static LogicalResult writeSection(ModuleOp module,
                                   const PackageOptions &options, uint64_t bytes,
                                   SectionStream &section) {
-  WeightFiles files(module, options.sourceFolder);
+  WeightStore store(options.sourceFolder);
   for (plan::TensorOp tensor : byOffset(module)) {
-    if (failed(writeTensor(tensor, files, section)))
+    if (failed(writeTensor(tensor, store, section)))
       return failure();
     if (options.progress)
       options.progress(double(section.offset()) / double(bytes));

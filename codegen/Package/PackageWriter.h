@@ -28,7 +28,7 @@ struct PackageExtras {
 
 struct PackageOptions {
   /// Folder that the paths of `llm.source` are relative to.
-  std::string sourceFolder = ".";
+  std::string sourceFolder;
   /// Called with the fraction of the weights that is written.
   std::function<void(double)> progress;
 };

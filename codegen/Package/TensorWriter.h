@@ -3,14 +3,14 @@
 #ifndef SPRIG_CODEGEN_PACKAGE_TENSORWRITER_H
 #define SPRIG_CODEGEN_PACKAGE_TENSORWRITER_H
 
-#include "codegen/Package/TensorRows.h"
 #include "codegen/Package/WeightSection.h"
+#include "lib/Weights/WeightStore.h"
 
 namespace mlir::llm {
 
 /// Appends `tensor`, which has a place, to the section; a few MiB of it are in
 /// memory at a time.
-LogicalResult writeTensor(plan::TensorOp tensor, WeightFiles &files,
+LogicalResult writeTensor(plan::TensorOp tensor, WeightStore &store,
                           SectionStream &section);
 
 } // namespace mlir::llm

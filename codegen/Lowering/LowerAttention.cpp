@@ -1,0 +1,236 @@
+// Rotation, append and attention. One kernel rotates queries and keys and
+// appends, so `llm.rope` and the slices of a fused QKV product are looked
+// through, and the append does their work.
+#include "codegen/Kernels/Attention.h"
+#include "codegen/Kernels/RopeAppend.h"
+#include "codegen/Lowering/OpLowerings.h"
+
+namespace mlir::llm {
+namespace {
+
+LogicalResult checkPositions(ProgramLowering &p, Operation *op,
+                             Value positions) {
+  auto argument = dyn_cast<BlockArgument>(p.resolve(positions));
+  if (!argument || argument.getArgNumber() != 1)
+    return op->emitOpError("expects the positions that the function is given, "
+                           "but got positions that are computed");
+  return success();
+}
+
+/// "f16" or "f32", or an error.
+FailureOr<std::string> kvFormat(Operation *op, KVType type) {
+  if (type.getValueType() == type.getKeyType() &&
+      type.getKeyWidth() == type.getValueWidth()) {
+    if (type.getKeyType().isF16())
+      return std::string("f16");
+    if (type.getKeyType().isF32())
+      return std::string("f32");
+  }
+  return op->emitOpError("expects a cache of f16 or f32 with keys and values "
+                         "of one width, but got ")
+         << type;
+}
+
+LogicalResult lowerHandle(ProgramLowering &p, KVOp op) {
+  return p.target().cache(op);
+}
+
+/// Rotations and slices have no dispatch of their own.
+LogicalResult defer(ProgramLowering &p, Operation *op) {
+  for (Operation *user : op->getUsers())
+    if (p.isNeeded(user) && !isa<KVAppendOp, AttentionOp, RopeOp>(user))
+      return op->emitOpError(
+                 "expects users that append to a cache or attend, but got '")
+             << user->getName() << "'";
+  return success();
+}
+LogicalResult lowerRope(ProgramLowering &p, RopeOp op) {
+  return failed(checkPositions(p, op, op.getPositions())) ? failure()
+                                                          : defer(p, op);
+}
+LogicalResult lowerSlice(ProgramLowering &p, SliceOp op) {
+  return defer(p, op);
+}
+
+/// Rotations turn by the same angles.
+bool sameRotation(RopeOp a, RopeOp b) {
+  return a.getFrequencies() == b.getFrequencies() &&
+         a->getAttrDictionary() == b->getAttrDictionary();
+}
+
+/// Frequencies of a rotation, in radians a position.
+FailureOr<SmallVector<double>> frequenciesOf(RopeOp rope, int64_t dims) {
+  double scale = rope.getScale() ? rope.getScale()->convertToDouble() : 1.0;
+  SmallVector<double> list;
+  if (rope.getLongFrom())
+    return rope.emitOpError(
+        "expects one set of frequencies, but got two (long_from)");
+  if (rope.getBase()) {
+    double base = rope.getBase()->convertToDouble();
+    for (int64_t i = 0; i < dims / 2; ++i)
+      list.push_back(scale * std::pow(base, -2.0 * double(i) / double(dims)));
+    return list;
+  }
+  auto weight = rope.getFrequencies().getDefiningOp<WeightOp>();
+  auto values = weight && weight.isInline()
+                    ? dyn_cast<DenseFPElementsAttr>(weight.getValueAttr())
+                    : nullptr;
+  if (!values)
+    return rope.emitOpError(
+        "expects frequencies that are inline, but got others");
+  for (const APFloat &value : values.getValues<APFloat>())
+    list.push_back(scale * value.convertToDouble());
+  return list;
+}
+
+/// The rotation table of `rope` as a tensor of the module.
+FailureOr<Value> tableOf(ProgramLowering &p, RopeOp rope,
+                         const RopeAppendSpec &spec) {
+  FailureOr<SmallVector<double>> frequencies = frequenciesOf(rope, spec.dims);
+  if (failed(frequencies))
+    return failure();
+  double amplitude =
+      rope.getAmplitude() ? rope.getAmplitude()->convertToDouble() : 1.0;
+  std::vector<float> table = ropeTable(*frequencies, spec.capacity, amplitude);
+  auto type =
+      RankedTensorType::get({int64_t(table.size())}, p.ops().getF32Type());
+  return p.constant("rope.table",
+                    DenseElementsAttr::get(type, ArrayRef(table)));
+}
+
+/// A head slice [begin, end) of a fused product, or the whole of `value`.
+struct Heads {
+  Value whole;
+  int64_t begin, end;
+};
+Heads headsOf(ProgramLowering &p, Value value) {
+  value = p.resolve(value);
+  if (auto slice = value.getDefiningOp<SliceOp>())
+    return {p.resolve(slice.getInput()), int64_t(slice.getBegin()),
+            int64_t(slice.getEnd())};
+  return {value, 0, cast<RankedTensorType>(value.getType()).getShape()[1]};
+}
+
+LogicalResult lowerAppend(ProgramLowering &p, KVAppendOp op) {
+  if (failed(checkPositions(p, op, op.getPositions())))
+    return failure();
+  if (op.getSlots())
+    return op.emitOpError(
+        "expects slots that are the positions, but got slots of their own");
+  Value query = p.function().queryOf(op);
+  if (!query || !op.getValue())
+    return op.emitOpError("expects an attention over the same cache and values "
+                          "of their own, but got none");
+  Value key = p.resolve(op.getKey());
+  auto keyRope = key.getDefiningOp<RopeOp>(),
+       queryRope = query.getDefiningOp<RopeOp>();
+  if (bool(keyRope) != bool(queryRope) ||
+      (keyRope && !sameRotation(keyRope, queryRope)))
+    return op.emitOpError("expects keys and queries that are rotated alike, "
+                          "but got different rotations");
+
+  FailureOr<CachePlan> cache =
+      p.target().cache(op.getCache().getDefiningOp<KVOp>());
+  FailureOr<std::string> format = kvFormat(op, op.getCache().getType());
+  if (failed(cache) || failed(format))
+    return failure();
+  RopeAppendSpec spec;
+  spec.headSize = op.getCache().getType().getKeyWidth();
+  spec.kvHeads = op.getCache().getType().getHeads();
+  spec.heads = cast<RankedTensorType>(query.getType()).getShape()[1];
+  spec.capacity = p.target().capacity();
+  spec.kv = *format;
+  spec.interleaved = keyRope && keyRope.getInterleaved();
+  spec.dims = keyRope ? int64_t(keyRope.getDims().value_or(spec.headSize)) : 0;
+
+  Heads q = headsOf(p, queryRope ? queryRope.getInput() : query),
+        k = headsOf(p, keyRope ? keyRope.getInput() : key),
+        v = headsOf(p, op.getValue());
+  spec.fused = q.whole == k.whole;
+  SmallVector<Operand> operands{{"control", p.controlView()}};
+  if (spec.fused) {
+    bool ordered =
+        v.whole == q.whole && q.begin == 0 && k.begin == q.end &&
+        v.begin == k.end &&
+        v.end == cast<RankedTensorType>(q.whole.getType()).getShape()[1];
+    if (!ordered)
+      return op.emitOpError("expects queries, keys and values one after "
+                            "another in one product, but got other slices");
+    operands.push_back({"qkv", p.view(q.whole)});
+  } else {
+    for (auto [role, heads, value] :
+         {std::tuple("q", q, query), {"k", k, key}, {"v", v, op.getValue()}}) {
+      if (heads.end - heads.begin !=
+          cast<RankedTensorType>(heads.whole.getType()).getShape()[1])
+        return op.emitOpError("expects '")
+               << role << "' to be a whole product, but got a slice of "
+               << value.getType();
+      operands.push_back({role, p.view(heads.whole)});
+    }
+  }
+  if (keyRope) {
+    FailureOr<Value> table = tableOf(p, keyRope, spec);
+    if (failed(table))
+      return failure();
+    operands.push_back({"table", *table, 2 * spec.dims * 4 * p.width()});
+  }
+  operands.push_back({"y", p.allocate(query, p.width())});
+  operands.push_back(
+      {"keys", p.bufferView(cache->buffer, cache->keys, cache->sideBytes), 0});
+  operands.push_back(
+      {"values", p.bufferView(cache->buffer, cache->values, cache->sideBytes),
+       0});
+  return p.dispatch(op, RopeAppendSpec::kFamily, spec.toAttr(p.context()),
+                    operands, p.width(), "rope, append");
+}
+
+LogicalResult lowerAttention(ProgramLowering &p, AttentionOp op) {
+  if (failed(checkPositions(p, op, op.getPositions())))
+    return failure();
+  if (op.getMask() != MaskKind::Causal || op.getBias() || op.getBlocks())
+    return op.emitOpError(
+        "expects a causal mask without bias and blocks, but got another");
+  if (!p.view(op.getQuery()))
+    return op.emitOpError(
+        "expects an append to its cache before it, but got none");
+  FailureOr<CachePlan> cache =
+      p.target().cache(op.getCache().getDefiningOp<KVOp>());
+  FailureOr<std::string> format = kvFormat(op, op.getCache().getType());
+  if (failed(cache) || failed(format))
+    return failure();
+  AttentionSpec spec;
+  spec.headSize = op.getCache().getType().getKeyWidth();
+  spec.kvHeads = op.getCache().getType().getHeads();
+  spec.heads = cast<RankedTensorType>(op.getQuery().getType()).getShape()[1];
+  spec.capacity = p.target().capacity();
+  spec.kv = *format;
+  spec.scale = op.getScale().convertToDouble();
+  spec.softcap = op.getSoftcap() ? op.getSoftcap()->convertToDouble() : 0;
+  spec.window = op.getWindow().value_or(0);
+  spec.sinks = op.getSinks().value_or(0);
+  Value y = p.allocate(op.getResult(), p.width());
+  return p.dispatch(
+      op, AttentionSpec::kFamily, spec.toAttr(p.context()),
+      {{"q", p.view(op.getQuery())},
+       {"control", p.controlView()},
+       {"keys", p.bufferView(cache->buffer, cache->keys, cache->sideBytes), 0},
+       {"values", p.bufferView(cache->buffer, cache->values, cache->sideBytes),
+        0},
+       {"y", y}},
+      p.width(), "attention");
+}
+
+} // namespace
+
+ArrayRef<OpLoweringRow> attentionLowerings() {
+  static const OpLoweringRow rows[] = {
+      loweringOf<AttentionOp, lowerAttention>(),
+      loweringOf<KVAppendOp, lowerAppend>(),
+      loweringOf<KVOp, lowerHandle>(),
+      loweringOf<RopeOp, lowerRope>(),
+      loweringOf<SliceOp, lowerSlice>(),
+  };
+  return rows;
+}
+
+} // namespace mlir::llm

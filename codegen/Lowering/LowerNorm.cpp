@@ -1,0 +1,115 @@
+// Norms, and the choice of rows before the last of them.
+#include "codegen/Kernels/Elementwise.h"
+#include "codegen/Kernels/Norm.h"
+#include "codegen/Kernels/RmsFactor.h"
+#include "codegen/Lowering/OpLowerings.h"
+
+namespace mlir::llm {
+namespace {
+
+/// Rows that a program has after `llm.select_rows`: one for sampling, all
+/// otherwise.
+bool choosesLast(ProgramLowering &p) {
+  return p.kind() == plan::ProgramKind::sample && p.width() > 1;
+}
+
+/// Whether the norm that alone uses `select` picks the row itself.
+bool foldsIntoNorm(SelectRowsOp select) {
+  return select->hasOneUse() &&
+         isa<RmsNormOp, LayerNormOp>(*select->user_begin());
+}
+
+LogicalResult lowerSelect(ProgramLowering &p, SelectRowsOp op) {
+  if (!isa<BlockArgument>(p.resolve(op.getRows())))
+    return op.emitOpError("expects the rows that the function is given, but "
+                          "got rows that are computed");
+  Value x = p.view(op.getInput());
+  if (!choosesLast(p)) { // row t is row t, and the only row is the last
+    p.setView(op.getResult(), x, p.rowsOf(op.getInput()));
+    return success();
+  }
+  if (foldsIntoNorm(op)) {
+    p.setView(op.getResult(), x, p.rowsOf(op.getInput()));
+    return success();
+  }
+  ElementwiseSpec spec;
+  spec.op = "last";
+  spec.width = p.rowElements(op.getInput());
+  Value y = p.allocate(op.getResult(), 1);
+  return p.dispatch(op, ElementwiseSpec::kFamily, spec.toAttr(p.context()),
+                    {{"x", x}, {"control", p.controlView()}, {"y", y}}, 1,
+                    "select_rows");
+}
+
+template <typename NormOp>
+LogicalResult lowerNorm(ProgramLowering &p, NormOp op) {
+  if (p.rowElements(op.getResult()) !=
+      cast<RankedTensorType>(op.getInput().getType()).getShape().back())
+    return op.emitOpError(
+               "expects a norm over whole rows, but got one over each head of ")
+           << op.getInput().getType();
+  if (!cast<RankedTensorType>(op.getResult().getType())
+           .getElementType()
+           .isF32())
+    return op.emitOpError("expects a result of f32, but got ")
+           << op.getResult().getType();
+  NormSpec spec;
+  spec.width = p.rowElements(op.getInput());
+  spec.count = op.getCount().value_or(spec.width);
+  spec.kind = isa<RmsNormOp>(op) ? "rms" : "layer";
+  spec.eps = op.getEps().convertToDouble();
+  SmallVector<Operand> operands{{"x", p.view(op.getInput())}};
+  auto addVector = [&](StringRef role, Value weight) -> LogicalResult {
+    FailureOr<Value> view = p.vectorWeight(weight, op);
+    if (succeeded(view))
+      operands.push_back({role.str(), *view});
+    return view;
+  };
+  if (op.getGamma()) {
+    spec.scale = true;
+    if (failed(addVector("gamma", op.getGamma())))
+      return failure();
+  }
+  if constexpr (std::is_same_v<NormOp, LayerNormOp>)
+    if (op.getBeta()) {
+      spec.shift = true;
+      if (failed(addVector("beta", op.getBeta())))
+        return failure();
+    }
+  int64_t rows = p.rowsOf(op.getInput());
+  auto select = p.resolve(op.getInput()).template getDefiningOp<SelectRowsOp>();
+  if (select && choosesLast(p) && foldsIntoNorm(select)) {
+    spec.last = true;
+    operands.push_back({"control", p.controlView()});
+    rows = 1;
+  }
+  operands.push_back({"y", p.allocate(op.getResult(), rows)});
+  return p.dispatch(op, NormSpec::kFamily, spec.toAttr(p.context()), operands,
+                    rows, "norm");
+}
+
+LogicalResult lowerRmsScale(ProgramLowering &p, RmsScaleOp op) {
+  RmsFactorSpec spec;
+  spec.width = p.rowElements(op.getInput());
+  spec.count = op.getCount().value_or(spec.width);
+  spec.eps = op.getEps().convertToDouble();
+  int64_t rows = p.rowsOf(op.getInput());
+  Value y = p.allocate(op.getResult(), rows);
+  return p.dispatch(op, RmsFactorSpec::kFamily, spec.toAttr(p.context()),
+                    {{"x", p.view(op.getInput())}, {"y", y}}, rows,
+                    "norm factor");
+}
+
+} // namespace
+
+ArrayRef<OpLoweringRow> normLowerings() {
+  static const OpLoweringRow rows[] = {
+      loweringOf<LayerNormOp, lowerNorm<LayerNormOp>>(),
+      loweringOf<RmsNormOp, lowerNorm<RmsNormOp>>(),
+      loweringOf<RmsScaleOp, lowerRmsScale>(),
+      loweringOf<SelectRowsOp, lowerSelect>(),
+  };
+  return rows;
+}
+
+} // namespace mlir::llm

@@ -1,0 +1,131 @@
+// llm-lower-to-plan: see Passes.td.
+#include "codegen/Kernels/Registry.h"
+#include "codegen/Lowering/Passes.h"
+#include "codegen/Lowering/ProgramLowering.h"
+
+namespace mlir::llm {
+#define GEN_PASS_DEF_LOWERTOPLANPASS
+#include "codegen/Lowering/Passes.h.inc"
+
+namespace {
+
+struct LowerToPlan final : impl::LowerToPlanPassBase<LowerToPlan> {
+  using LowerToPlanPassBase::LowerToPlanPassBase;
+
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<plan::PlanDialect>();
+    registerKernelDialects(registry);
+  }
+
+  void runOnOperation() override {
+    if (failed(run()))
+      signalPassFailure();
+  }
+
+  LogicalResult run() {
+    ModuleOp module = getOperation();
+    auto function = module.lookupSymbol<func::FuncOp>("forward");
+    if (!function || failed(checkFunction(function)))
+      return function ? failure()
+                      : module.emitError(
+                            "expects a function @forward, but got none");
+    if (targets.empty())
+      return module.emitError("expects at least one target, but got none; give "
+                              "targets=NAME[,NAME…]");
+    SmallVector<int64_t> sizes(widths.begin(), widths.end());
+    if (sizes.empty())
+      sizes = {1, 4, 16, 64};
+    llvm::sort(sizes);
+    sizes.erase(llvm::unique(sizes), sizes.end());
+    if (sizes.front() != 1)
+      return module.emitError("expects 1 among the widths, but the least is ")
+             << sizes.front();
+    FailureOr<LoweringShape> shape = findShape(module, sizes.back());
+    if (failed(shape))
+      return failure();
+
+    WeightTable weights(module);
+    FlatFunction flat(function);
+    for (StringRef name : targets)
+      if (failed(lowerTarget(module, name, *shape, sizes, flat, weights)))
+        return failure();
+    describeModel(module, function, *shape);
+    function.erase();
+    for (auto cache : llvm::make_early_inc_range(module.getOps<KVCacheOp>()))
+      cache.erase();
+    return success();
+  }
+
+  /// forward(ids, positions, rows) -> logits
+  static LogicalResult checkFunction(func::FuncOp function) {
+    FunctionType type = function.getFunctionType();
+    auto isIds = [](Type input) {
+      auto tensor = dyn_cast<RankedTensorType>(input);
+      return tensor && tensor.getRank() == 1 &&
+             tensor.getElementType().isInteger(32);
+    };
+    auto logits = type.getNumResults() == 1
+                      ? dyn_cast<RankedTensorType>(type.getResult(0))
+                      : nullptr;
+    bool fits = type.getNumInputs() == 3 &&
+                llvm::all_of(type.getInputs(), isIds) && logits &&
+                logits.getRank() == 2 && !logits.isDynamicDim(1) &&
+                function.getBody().hasOneBlock();
+    if (!fits)
+      return function.emitOpError("expects (ids, positions, rows: "
+                                  "tensor<?xi32>) -> tensor<?xVxf32>, but got ")
+             << type;
+    return success();
+  }
+
+  FailureOr<LoweringShape> findShape(ModuleOp module, int64_t widest) {
+    LoweringShape shape{context, widest};
+    for (auto cache : module.getOps<KVCacheOp>())
+      if (context == 0)
+        shape.capacity =
+            std::max(shape.capacity, cache.getCacheType().getCapacity());
+    if (shape.capacity < 1)
+      return module.emitError("expects a context of at least 1 slot, but got ")
+             << shape.capacity;
+    return shape;
+  }
+
+  LogicalResult lowerTarget(ModuleOp module, StringRef name,
+                            const LoweringShape &shape, ArrayRef<int64_t> sizes,
+                            const FlatFunction &flat, WeightTable &weights) {
+    llvm::Expected<TargetProfile> profile = findProfile(name);
+    if (!profile)
+      return module.emitError() << llvm::toString(profile.takeError());
+    if (module.lookupSymbol(profile->name))
+      return module.emitError("expects each target once, but got '")
+             << profile->name << "' twice";
+    TargetLowering target(module, *profile, name, weights, shape);
+    for (int64_t width : sizes)
+      for (auto kind : {plan::ProgramKind::append, plan::ProgramKind::sample,
+                        plan::ProgramKind::logits}) {
+        if (kind == plan::ProgramKind::logits && width > logitWidths)
+          continue;
+        if (failed(ProgramLowering(target, flat, kind, width).run()))
+          return failure();
+      }
+    return success();
+  }
+
+  /// `llm.model`, with the context that was compiled, becomes `plan.model`.
+  static void describeModel(ModuleOp module, func::FuncOp function,
+                            const LoweringShape &shape) {
+    Builder builder(module.getContext());
+    NamedAttrList model(module->getAttrOfType<DictionaryAttr>("llm.model"));
+    module->removeAttr("llm.model");
+    if (Attribute trained = model.get("context"))
+      model.set("trained_context", trained);
+    model.set("context", builder.getI64IntegerAttr(shape.capacity));
+    auto logits =
+        cast<RankedTensorType>(function.getFunctionType().getResult(0));
+    model.set("vocabulary", builder.getI64IntegerAttr(logits.getDimSize(1)));
+    module->setAttr("plan.model", model.getDictionary(module.getContext()));
+  }
+};
+
+} // namespace
+} // namespace mlir::llm

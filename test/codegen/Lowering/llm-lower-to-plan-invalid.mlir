@@ -1,0 +1,86 @@
+// RUN: llm-opt --split-input-file --llm-lower-to-plan="targets=lavapipe" --verify-diagnostics %s
+
+// expected-error @below {{expects a function @forward, but got none}}
+module {
+}
+
+// -----
+
+module {
+  // expected-error @below {{expects (ids, positions, rows: tensor<?xi32>) -> tensor<?xVxf32>, but got}}
+  func.func @forward(%ids: tensor<?xi32>) -> tensor<?xi32> {
+    return %ids : tensor<?xi32>
+  }
+}
+
+// -----
+
+// expected-error @below {{expects a context of at least 1 slot, but got 0}}
+module {
+  func.func @forward(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %rows: tensor<?xi32>) -> tensor<?x4xf32> {
+    %w = llm.weight dense<1.0> : tensor<4x4xf32>
+    %x = llm.embedding %ids, %w : tensor<4x4xf32> -> tensor<?x4xf32>
+    return %x : tensor<?x4xf32>
+  }
+}
+
+// -----
+
+module {
+  llm.kv_cache @kv : 1 x !llm.kv<1x32, f16, f16, 64>
+  func.func @forward(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %rows: tensor<?xi32>) -> tensor<?x4xf32> {
+    %w = llm.weight dense<1.0> : tensor<4x4xf32>
+    %x = llm.embedding %ids, %w : tensor<4x4xf32> -> tensor<?x4xf32>
+    // expected-error @below {{expects an operation that a kernel covers on target 'lavapipe', but there is none for it; run llm-default-pipeline first, or rewrite it with operations that have one}}
+    %y = llm.hadamard %x block(4) : tensor<?x4xf32>
+    return %y : tensor<?x4xf32>
+  }
+}
+
+// -----
+
+module {
+  llm.kv_cache @kv : 1 x !llm.kv<1x32, f16, f16, 64>
+  func.func @forward(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %rows: tensor<?xi32>) -> tensor<?x4xf32> {
+    %w = llm.weight dense<1.0> : tensor<4x4xf32>
+    // expected-error @below {{expects the token ids that the function is given, but got ids that are computed}}
+    %x = llm.embedding %positions, %w : tensor<4x4xf32> -> tensor<?x4xf32>
+    return %x : tensor<?x4xf32>
+  }
+}
+
+// -----
+
+// A weight that no kernel reads.
+module {
+  llm.kv_cache @kv : 1 x !llm.kv<1x32, f16, f16, 64>
+  llm.source @m {path = "m.safetensors", format = "safetensors"}
+  func.func @forward(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %rows: tensor<?xi32>) -> tensor<?x4xf32> {
+    %w = llm.weight @m["w"] : tensor<4x128x!llm.q<u4, 128:f16 zero u4>>
+    %t = llm.weight dense<1.0> : tensor<4x128xf32>
+    %x = llm.embedding %ids, %t : tensor<4x128xf32> -> tensor<?x128xf32>
+    // expected-error @below {{expects a weight in one of the block formats of GGUF, but got}}
+    %y = llm.linear %x, %w : tensor<?x128xf32>, tensor<4x128x!llm.q<u4, 128:f16 zero u4>> -> tensor<?x4xf32>
+    return %y : tensor<?x4xf32>
+  }
+}
+
+// -----
+
+// Keys and queries must turn alike: one kernel turns both.
+module {
+  llm.kv_cache @kv : 1 x !llm.kv<2x32, f16, f16, 64>
+  func.func @forward(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %rows: tensor<?xi32>) -> tensor<?x64xf32> {
+    %w = llm.weight dense<1.0> : tensor<4x64xf32>
+    %x = llm.embedding %ids, %w : tensor<4x64xf32> -> tensor<?x64xf32>
+    %wq = llm.weight dense<1.0> : tensor<64x64xf32>
+    %q = llm.linear %x, %wq : tensor<?x64xf32>, tensor<64x64xf32> -> tensor<?x2x32xf32>
+    %kr = llm.rope %q at %positions base(10000.0) : tensor<?x2x32xf32>
+    %kv = llm.kv @kv[0] : !llm.kv<2x32, f16, f16, 64>
+    // expected-error @below {{expects keys and queries that are rotated alike, but got different rotations}}
+    llm.kv_append %kv, %kr, %q at %positions : !llm.kv<2x32, f16, f16, 64>, tensor<?x2x32xf32>, tensor<?x2x32xf32>
+    %y = llm.attention %q, %kv at %positions scale(0.125) : tensor<?x2x32xf32>, !llm.kv<2x32, f16, f16, 64>
+    %z = llm.linear %y, %wq : tensor<?x2x32xf32>, tensor<64x64xf32> -> tensor<?x64xf32>
+    return %z : tensor<?x64xf32>
+  }
+}

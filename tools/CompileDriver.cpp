@@ -1,0 +1,251 @@
+#include "tools/CompileDriver.h"
+
+#include "codegen/Lowering/Pipelines.h"
+#include "dialects/LLM/LLM.h"
+#include "dialects/Plan/Plan.h"
+#include "lib/Import/GGUFTokenizer.h"
+#include "lib/Import/Import.h"
+#include "lib/Weights/OutputFile.h"
+#include "lib/Weights/WeightStore.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include <chrono>
+
+namespace mlir::llm {
+namespace {
+
+namespace path = llvm::sys::path;
+namespace fs = llvm::sys::fs;
+
+class Driver {
+public:
+  Driver(MLIRContext &context, const CompileOptions &options)
+      : context(context), options(options) {}
+
+  FailureOr<CompileReport> run() {
+    bool done = succeeded(stage("import", [&] { return load(); })) &&
+                succeeded(stage("passes", [&] {
+                  return runPasses(options.passPipeline, "llm");
+                }));
+    if (done && options.emit == Emit::LLM)
+      return finish(printModule(options.output, /*whole=*/true));
+    done = done && succeeded(stage("plan", [&] { return makePlan(); }));
+    if (done && options.emit == Emit::Plan)
+      return finish(printModule(options.output, /*whole=*/true));
+    done = done && succeeded(stage("kernels", [&] {
+             return runPasses("builtin.module(plan-lower-kernels)", "spirv");
+           }));
+    if (done && options.emit == Emit::Spirv)
+      return finish(writeKernels());
+    done = done && succeeded(stage("package", [&] { return package(); }));
+    return finish(success(done));
+  }
+
+private:
+  InFlightDiagnostic error() { return emitError(UnknownLoc::get(&context)); }
+  LogicalResult check(llvm::Error failed) {
+    return failed ? LogicalResult(error() << llvm::toString(std::move(failed)))
+                  : success();
+  }
+  LogicalResult check(std::error_code code, StringRef file) {
+    return code ? LogicalResult(error() << "cannot write '" << file
+                                        << "': " << code.message())
+                : success();
+  }
+
+  void show(StringRef text) {
+    if (options.progress)
+      llvm::errs() << "\r\033[K" << text;
+  }
+
+  template <typename Body> LogicalResult stage(StringRef name, Body body) {
+    show(name);
+    auto start = std::chrono::steady_clock::now();
+    LogicalResult result = body();
+    report.seconds[name.str()] =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+            .count();
+    return result;
+  }
+
+  FailureOr<CompileReport> finish(LogicalResult result) {
+    show("");
+    if (failed(result))
+      return failure();
+    return std::move(report);
+  }
+
+  /// Folder that paths of sources are relative to, once the module is loaded.
+  std::string outputFolder() const {
+    return path::parent_path(options.output).str();
+  }
+
+  LogicalResult load();
+  LogicalResult makePlan();
+  LogicalResult package();
+  LogicalResult readTokenizer(PackageExtras &extras);
+  LogicalResult writeKernels();
+  LogicalResult runPasses(StringRef pipeline, StringRef temp);
+  /// Writes the module as text; paths of sources become relative to the file's
+  /// folder. Unless `whole`, long constants are left out.
+  LogicalResult printModule(StringRef file, bool whole);
+
+  MLIRContext &context;
+  const CompileOptions &options;
+  OwningOpRef<ModuleOp> module;
+  std::string folder; // that paths of sources are relative to
+  CompileReport report;
+};
+
+LogicalResult Driver::load() {
+  if (StringRef(options.source).ends_with(".mlir")) {
+    module = parseSourceFile<ModuleOp>(options.source, &context);
+    folder = path::parent_path(options.source).str();
+    return success(bool(module));
+  }
+  ImportOptions import;
+  import.capacity = options.context;
+  import.folder = folder = outputFolder();
+  llvm::Expected<OwningOpRef<ModuleOp>> imported =
+      importModel(&context, options.source, import);
+  if (!imported)
+    return check(imported.takeError());
+  module = std::move(*imported);
+  return success();
+}
+
+LogicalResult Driver::runPasses(StringRef pipeline, StringRef temp) {
+  std::string message;
+  llvm::raw_string_ostream os(message);
+  FailureOr<OpPassManager> passes = parsePassPipeline(pipeline, os);
+  if (failed(passes) || passes->getOpAnchorName() != "builtin.module")
+    return error() << "expects a pass pipeline builtin.module(…), but got '"
+                   << pipeline << "': " << message;
+  PassManager manager(&context, passes->getOpAnchorName());
+  static_cast<OpPassManager &>(manager) = std::move(*passes);
+  if (failed(manager.run(*module)))
+    return failure();
+  if (options.saveTemps.empty())
+    return success();
+  if (failed(
+          check(fs::create_directories(options.saveTemps), options.saveTemps)))
+    return failure();
+  llvm::SmallString<128> file(options.saveTemps);
+  path::append(file, temp + ".mlir");
+  return printModule(file, /*whole=*/true);
+}
+
+LogicalResult Driver::makePlan() {
+  std::string pipeline = "builtin.module(plan-pipeline{kernels=false context=" +
+                         std::to_string(options.context);
+  auto add = [&](StringRef name, const auto &list, auto text) {
+    if (!list.empty()) {
+      pipeline += (" " + name + "=").str();
+      llvm::interleave(
+          list, [&](const auto &item) { pipeline += text(item); },
+          [&] { pipeline += ","; });
+    }
+  };
+  add("targets", options.targets, [](const std::string &name) { return name; });
+  add("widths", options.widths,
+      [](int64_t width) { return std::to_string(width); });
+  return runPasses(pipeline + "})", "plan");
+}
+
+LogicalResult Driver::printModule(StringRef file, bool whole) {
+  rebaseSources(*module, folder, path::parent_path(file));
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  OpPrintingFlags flags;
+  if (!whole)
+    flags.elideLargeElementsAttrs();
+  module->print(os, flags);
+  os << "\n";
+  rebaseSources(*module, path::parent_path(file), folder);
+  auto output = OutputFile::create(file);
+  if (!output)
+    return check(output.takeError());
+  if (failed(check((*output)->append(std::as_bytes(std::span(text))))))
+    return failure();
+  return check((*output)->commit());
+}
+
+LogicalResult Driver::writeKernels() {
+  for (auto target : module->getOps<plan::TargetOp>()) {
+    llvm::SmallString<128> directory(options.output);
+    path::append(directory, target.getSymName());
+    if (failed(check(fs::create_directories(directory), directory)))
+      return failure();
+    for (auto kernel : target.getOps<plan::KernelOp>()) {
+      llvm::SmallString<128> file(directory);
+      path::append(file, kernel.getSymName() + ".spv");
+      std::vector<int32_t> words(kernel.getSpirv()->value_begin<int32_t>(),
+                                 kernel.getSpirv()->value_end<int32_t>());
+      auto output = OutputFile::create(file);
+      if (!output)
+        return check(output.takeError());
+      if (failed(check((*output)->append(std::as_bytes(std::span(words))))) ||
+          failed(check((*output)->commit())))
+        return failure();
+      ++report.package.kernels;
+    }
+  }
+  return success();
+}
+
+/// The tokenizer lies in the file that `llm.tokenizer` names.
+LogicalResult Driver::readTokenizer(PackageExtras &extras) {
+  auto tokenizers = module->getOps<TokenizerOp>();
+  if (tokenizers.empty())
+    return success();
+  TokenizerOp op = *tokenizers.begin();
+  if (op.getKeep())
+    return op.emitOpError("expects the whole vocabulary of its source, but got "
+                          "a list of tokens to keep");
+  WeightStore store(folder);
+  FailureOr<const WeightSource *> source =
+      store.source(op, op.getSourceAttr());
+  if (failed(source))
+    return failure();
+  auto *gguf = dynamic_cast<const GGUFFile *>(*source);
+  if (!gguf)
+    return op.emitOpError("expects a tokenizer in a GGUF file, but got ")
+           << (*source)->path();
+  llvm::Expected<std::optional<GGUFTokenizer>> read = readGGUFTokenizer(*gguf);
+  if (!read)
+    return check(read.takeError());
+  if (*read) {
+    extras.tokenizer = std::move((*read)->tables);
+    extras.chatTemplate = std::move((*read)->chatTemplate);
+  }
+  return success();
+}
+
+LogicalResult Driver::package() {
+  PackageExtras extras;
+  if (failed(readTokenizer(extras)))
+    return failure();
+  PackageOptions write;
+  write.sourceFolder = folder;
+  write.progress = [&](double fraction) {
+    show(("package " + Twine(int(fraction * 100)) + " %").str());
+  };
+  FailureOr<PackageSummary> written =
+      writePackage(*module, options.output, extras, write);
+  if (failed(written))
+    return failure();
+  report.package = *written;
+  return success();
+}
+
+} // namespace
+
+FailureOr<CompileReport> compileModel(MLIRContext &context,
+                                      const CompileOptions &options) {
+  return Driver(context, options).run();
+}
+
+} // namespace mlir::llm

@@ -1,0 +1,40 @@
+// The stages of llm-compile: import, passes, plan, kernels, package.
+#ifndef SPRIG_TOOLS_COMPILEDRIVER_H
+#define SPRIG_TOOLS_COMPILEDRIVER_H
+
+#include "codegen/Package/PackageWriter.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include <map>
+#include <string>
+#include <vector>
+
+namespace mlir::llm {
+
+enum class Emit { LLM, Plan, Spirv, Package };
+
+struct CompileOptions {
+  std::string source, output;
+  std::vector<std::string> targets;
+  std::string
+      passPipeline;    ///< textual, of the passes between import and lowering
+  int64_t context = 0; ///< 0: as imported
+  std::vector<int64_t> widths;
+  Emit emit = Emit::Package;
+  std::string saveTemps; ///< folder for the IR after each stage, or empty
+  bool progress = false; ///< a line on stderr that is written over
+};
+
+struct CompileReport {
+  std::map<std::string, double> seconds; ///< by stage
+  PackageSummary package;
+};
+
+/// Runs all stages that `options.emit` needs. Errors are diagnostics of
+/// `context`; then nothing was written but intermediate files.
+FailureOr<CompileReport> compileModel(MLIRContext &context,
+                                      const CompileOptions &options);
+
+} // namespace mlir::llm
+
+#endif // SPRIG_TOOLS_COMPILEDRIVER_H

@@ -1,0 +1,185 @@
+// llm-compile: a model to a package for one or more targets. What it does is a
+// pipeline of llm-opt with a name.
+#include "codegen/Kernels/Registry.h"
+#include "codegen/Lowering/Pipelines.h"
+#include "codegen/Target/TargetProfile.h"
+#include "dialects/LLM/LLM.h"
+#include "dialects/Plan/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Transforms/Passes.h"
+#include "tools/CompileDriver.h"
+#include "transforms/Pipelines.h"
+#include <CLI/CLI.hpp>
+#include <iomanip>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+using namespace mlir;
+using namespace mlir::llm;
+
+namespace {
+
+struct Preset {
+  const char *name, *pipeline, *description;
+};
+constexpr Preset kPresets[] = {
+    {"as-is", "builtin.module(llm-default-pipeline)",
+     "weights as they are in the source; fusion only"},
+};
+
+/// Needs nothing that Vulkan 1.1 does not promise.
+constexpr const char *kFallback = "generic";
+
+constexpr const char *kExamples = R"(
+Examples:
+  llm-compile SmolLM2-135M-Instruct.Q4_1.gguf -o smollm2.sprig --target=lavapipe,generic
+  llm-compile model.mlir --emit=plan -o plan.mlir --context=4096 --widths=1,8
+  llm-compile model.gguf -o model.sprig --save-temps=ir --json
+)";
+
+/// Every profile of the library, the most demanding first and the fallback
+/// last: the order in which the runtime tries them.
+std::vector<std::string> allTargets() {
+  std::vector<std::pair<int, std::string>> order;
+  for (const std::string &name : listProfiles())
+    if (auto profile = findProfile(name))
+      order.emplace_back(-llvm::popcount(profile->features), name);
+    else
+      llvm::consumeError(profile.takeError());
+  llvm::sort(order);
+  std::vector<std::string> names;
+  for (auto &[features, name] : order)
+    names.push_back(name);
+  return names;
+}
+
+void listTargets() {
+  for (const std::string &name : allTargets())
+    if (auto profile = findProfile(name))
+      std::cout << std::left << std::setw(12) << name << profile->description
+                << "\n";
+    else
+      llvm::consumeError(profile.takeError());
+}
+
+/// `error: …`, with the place in a file where there is one.
+LogicalResult printDiagnostic(Diagnostic &diagnostic) {
+  if (diagnostic.getSeverity() == DiagnosticSeverity::Remark)
+    return success();
+  if (auto at = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>())
+    std::cerr << at.getFilename().str() << ":" << at.getLine() << ":"
+              << at.getColumn() << ": ";
+  std::cerr << (diagnostic.getSeverity() == DiagnosticSeverity::Error
+                    ? "error: "
+                    : "warning: ")
+            << diagnostic.str() << "\n";
+  return success();
+}
+
+void printReport(const CompileReport &report) {
+  nlohmann::ordered_json json;
+  for (const char *stage : {"import", "passes", "plan", "kernels", "package"})
+    if (auto it = report.seconds.find(stage); it != report.seconds.end())
+      json["seconds"][stage] = it->second;
+  json["package_bytes"] = report.package.packageBytes;
+  json["kernels"] = report.package.kernels;
+  std::cout << json.dump(2) << "\n";
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  CompileOptions options;
+  std::string preset = "as-is", emit = "package";
+  bool wantTargets = false, wantPresets = false, json = false;
+  bool noFallback = false;
+  CLI::App app("Compiles a model for Vulkan devices.", "llm-compile");
+  app.footer(kExamples);
+  app.set_version_flag("--version", "llm-compile " SPRIG_VERSION);
+  app.add_option("SOURCE", options.source,
+                 "a .gguf file, or IR in a .mlir file");
+  app.add_option("-o,--output", options.output,
+                 "the package (or file, or folder, of --emit)");
+  app.add_option("--target", options.targets,
+                 "profiles, by name or JSON file, from special to general")
+      ->delimiter(',')
+      ->default_str("all");
+  app.add_flag("--no-fallback", noFallback,
+               "leave out the target 'generic', which runs on any Vulkan 1.1 "
+               "device, unless --target names it");
+  app.add_flag("--list-targets", wantTargets, "print the profiles there are");
+  app.add_option("--preset", preset, "named pass pipeline")
+      ->capture_default_str();
+  app.add_flag("--list-presets", wantPresets,
+               "print the presets and the pipelines behind them");
+  app.add_option("--pass-pipeline", options.passPipeline,
+                 "passes between import and lowering, instead of a preset");
+  app.add_option("--context", options.context,
+                 "slots of the key-value caches (default: as imported)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--widths", options.widths,
+                 "tokens of a step to make programs for (default 1,4,16,64)")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 4096));
+  app.add_option("--emit", emit, "where to stop")
+      ->check(CLI::IsMember({"llm", "plan", "spirv", "package"}));
+  app.add_option("--save-temps", options.saveTemps,
+                 "folder for the IR after each stage");
+  app.add_flag("--json", json,
+               "print seconds by stage, package_bytes and kernels");
+  CLI11_PARSE(app, argc, argv);
+
+  if (wantTargets)
+    return listTargets(), 0;
+  if (wantPresets) {
+    for (const Preset &each : kPresets)
+      std::cout << each.name << "  " << each.pipeline << "  "
+                << each.description << "\n";
+    return 0;
+  }
+  auto usage = [](const std::string &message) {
+    std::cerr << "error: " << message
+              << "\nRun with --help for more information.\n";
+    return 1;
+  };
+  if (options.source.empty() || options.output.empty())
+    return usage(options.source.empty() ? "expects a SOURCE, but got none"
+                                        : "expects -o FILE, but got none");
+  auto chosen = std::find_if(std::begin(kPresets), std::end(kPresets),
+                             [&](auto &p) { return p.name == preset; });
+  if (chosen == std::end(kPresets))
+    return usage("expects a preset of --list-presets, but got '" + preset +
+                 "'");
+  if (options.passPipeline.empty())
+    options.passPipeline = chosen->pipeline;
+  if (options.targets.empty())
+    options.targets = allTargets();
+  else if (!noFallback && !llvm::is_contained(options.targets, kFallback))
+    options.targets.push_back(kFallback);
+  // Before any work: a wrong name is found at once.
+  for (const std::string &name : options.targets)
+    if (auto profile = findProfile(name); !profile)
+      return usage(toString(profile.takeError()));
+  options.emit = emit == "llm"     ? Emit::LLM
+                 : emit == "plan"  ? Emit::Plan
+                 : emit == "spirv" ? Emit::Spirv
+                                   : Emit::Package;
+  options.progress = isatty(STDERR_FILENO);
+
+  registerTransforms();
+  registerCodegen();
+  plan::registerPlanPasses();
+  registerTransformsPasses();
+  DialectRegistry registry;
+  registry.insert<LLMDialect, plan::PlanDialect, func::FuncDialect>();
+  registerKernelDialects(registry);
+  MLIRContext context(registry);
+  context.getDiagEngine().registerHandler(printDiagnostic);
+  FailureOr<CompileReport> report = compileModel(context, options);
+  if (failed(report))
+    return 1;
+  if (json)
+    printReport(*report);
+  return 0;
+}
