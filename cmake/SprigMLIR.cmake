@@ -12,7 +12,7 @@ add_library(SprigPch OBJECT ${PROJECT_BINARY_DIR}/cmake/SprigPch.cpp)
 target_precompile_headers(SprigPch PRIVATE ${PROJECT_SOURCE_DIR}/cmake/SprigPch.h)
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   # Makes the precompiled header a function of its inputs, so that ccache can keep it.
-  add_compile_options("SHELL:-Xclang -fno-pch-timestamp")
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fno-pch-timestamp>")
   target_compile_options(SprigPch PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
 endif()
 

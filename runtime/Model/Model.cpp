@@ -13,6 +13,7 @@ Result<std::shared_ptr<Model>> Model::open(const std::string &path,
     return package.status();
   std::shared_ptr<Model> model(new Model);
   model->file = *package;
+  model->words = std::make_unique<ModelText>(**package);
   Result<OpenedDevice> opened = openDevice(**package, options.choice);
   if (!opened.ok())
     return opened.status();

@@ -2,6 +2,7 @@
 //-----------------------------------------===//
 #pragma once
 
+#include "runtime/Model/ModelText.h"
 #include "runtime/Model/OpenDevice.h"
 #include "runtime/Model/Weights.h"
 #include "runtime/Package/MemoryPlan.h"
@@ -34,6 +35,7 @@ public:
   const format::Target &target() const { return *chosen; }
   const std::shared_ptr<vulkan::Device> &device() const { return gpu; }
   vulkan::Pipelines &pipelines() { return *made; }
+  ModelText &text() { return *words; }
   const MemoryPlan &plan() const { return memory; }
   WeightPlacement weightPlacement() const { return weights.placement; }
   /// Device memory that this model allocated (imported weights count, since
@@ -55,6 +57,7 @@ private:
   // Destroyed in reverse: pipelines before their cache, buffers before the
   // file they may be imported from.
   std::shared_ptr<const Package> file;
+  std::unique_ptr<ModelText> words;
   const format::Target *chosen = nullptr;
   MemoryPlan memory;
   std::shared_ptr<vulkan::Device> gpu;

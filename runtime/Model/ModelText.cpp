@@ -1,0 +1,65 @@
+#include "runtime/Model/ModelText.h"
+#include "runtime/Support/Strings.h"
+
+namespace sprig {
+namespace {
+
+template <class T>
+std::span<const T> view(const flatbuffers::Vector<T> *vector) {
+  if (!vector)
+    return {};
+  return {vector->data(), vector->size()};
+}
+
+TokenizerData tables(const format::Tokenizer &tokenizer) {
+  TokenizerData data;
+  data.kind = TokenizerKind(tokenizer.kind());
+  data.pre = tokenizer.pre()->string_view();
+  data.tokenBytes = view(tokenizer.token_bytes());
+  data.tokenOffsets = view(tokenizer.token_offsets());
+  data.tokenTypes = view(tokenizer.token_types());
+  data.scores = view(tokenizer.scores());
+  data.mergeLeft = view(tokenizer.merge_left());
+  data.mergeRight = view(tokenizer.merge_right());
+  data.bos = tokenizer.bos();
+  data.unknown = tokenizer.unknown();
+  data.padding = tokenizer.padding();
+  data.endTokens = view(tokenizer.end_tokens());
+  data.addBos = tokenizer.add_bos();
+  data.addEos = tokenizer.add_eos();
+  data.addSpacePrefix = tokenizer.add_space_prefix();
+  data.removeExtraWhitespace = tokenizer.remove_extra_whitespace();
+  data.ignoreMerges = tokenizer.ignore_merges();
+  return data;
+}
+
+} // namespace
+
+Result<const Tokenizer *> ModelText::tokenizer() {
+  std::call_once(once, [this] {
+    const format::Tokenizer *tokenizer = package.metadata().tokenizer();
+    if (tokenizer)
+      made.emplace(Tokenizer::create(tables(*tokenizer)));
+    else
+      made.emplace(Status(StatusCode::Unsupported,
+                          "the package has no tokenizer; give token ids"));
+  });
+  if (!made->ok())
+    return made->status().within(concat(package.path(), ": tokenizer"));
+  return &**made;
+}
+
+void ModelText::addBegin(std::vector<uint32_t> &tokens) {
+  const format::Tokenizer *tokenizer = package.metadata().tokenizer();
+  if (tokenizer && tokenizer->add_bos() && tokenizer->bos() >= 0)
+    tokens.insert(tokens.begin(), uint32_t(tokenizer->bos()));
+}
+
+Result<std::vector<uint32_t>> ModelText::chat(const std::string &messages,
+                                              const std::string &tools,
+                                              bool addGenerationPrompt) {
+  return Status(StatusCode::Unsupported,
+                concat(package.path(), ": the package has no chat template"));
+}
+
+} // namespace sprig

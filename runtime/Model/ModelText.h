@@ -1,0 +1,34 @@
+//===- ModelText.h - the tokenizer of a package
+//--------------------------------===//
+#pragma once
+
+#include "runtime/Package/Package.h"
+#include "runtime/Text/Tokenizer.h"
+
+#include <mutex>
+#include <optional>
+
+namespace sprig {
+
+/// The tokenizer of a package, made on first use: a program that is given token
+/// ids never pays for it. Thread-safe.
+class ModelText {
+public:
+  explicit ModelText(const Package &package) : package(package) {}
+
+  /// Unsupported where the package has none, or one this runtime cannot read.
+  Result<const Tokenizer *> tokenizer();
+  /// Puts the begin token in front where the model's metadata asks for one.
+  void addBegin(std::vector<uint32_t> &tokens);
+  /// A conversation (JSON) through the package's chat template.
+  Result<std::vector<uint32_t>> chat(const std::string &messages,
+                                     const std::string &tools,
+                                     bool addGenerationPrompt);
+
+private:
+  const Package &package;
+  std::once_flag once;
+  std::optional<Result<Tokenizer>> made;
+};
+
+} // namespace sprig

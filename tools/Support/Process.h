@@ -1,0 +1,51 @@
+//===- Process.h - what a tool asks the system about itself
+//----------------------===//
+#pragma once
+
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace sprig::tools {
+
+/// The most memory this process has had resident, in bytes.
+inline uint64_t peakResidentBytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return uint64_t(usage.ru_maxrss) * 1024;
+}
+
+class Stopwatch {
+public:
+  double seconds() const {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  }
+
+private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start = Clock::now();
+};
+
+/// A line on a terminal that says what takes so long; gone when it is over.
+class Progress {
+public:
+  void show(const std::string &what) {
+    if (!isatty(2))
+      return;
+    std::fprintf(stderr, "\r\033[K%s", what.c_str());
+    shown = true;
+  }
+  void clear() {
+    if (shown)
+      std::fprintf(stderr, "\r\033[K");
+    shown = false;
+  }
+  ~Progress() { clear(); }
+
+private:
+  bool shown = false;
+};
+
+} // namespace sprig::tools

@@ -1,0 +1,377 @@
+//===- llm-run.cpp - generates text with a compiled model
+//-------------------------===//
+//
+// Uses nothing but the public C API, so whatever this tool does, any program
+// can.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/sprig.h"
+#include "tools/Support/Json.h"
+#include "tools/Support/Options.h"
+#include "tools/Support/Process.h"
+
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <memory>
+
+using namespace sprig::tools;
+
+namespace {
+
+struct Arguments {
+  std::string model, prompt, file, device, target, weights = "auto", cache;
+  std::vector<uint32_t> tokens;
+  std::vector<std::string> stops;
+  uint64_t count = 128, topK = 0, seed = 0, lastN = 64;
+  double temperature = 0, topP = 1, minP = 0, penalty = 1;
+  bool chat = false, ignoreEnd = false, json = false, listDevices = false,
+       noCache = false, selfTest = false, special = false, poison = false;
+};
+
+struct Closer {
+  void operator()(sprig_model *model) const { sprig_model_close(model); }
+  void operator()(sprig_session *session) const {
+    sprig_session_destroy(session);
+  }
+};
+
+int fail(const std::string &message) {
+  std::fprintf(stderr, "llm-run: error: %s\n", message.c_str());
+  return 1;
+}
+int failed() { return fail(sprig_last_error()); }
+
+int listDevices(bool asJson) {
+  size_t count = 0;
+  if (sprig_list_devices(nullptr, 0, &count) != SPRIG_OK)
+    return failed();
+  std::vector<sprig_device> devices(count);
+  if (sprig_list_devices(devices.data(), count, &count) != SPRIG_OK)
+    return failed();
+  if (count == 0)
+    return fail("expects a Vulkan device, but the loader lists none; install a "
+                "driver (Debian: mesa-vulkan-drivers)");
+  Json json;
+  json.open('{').key("devices").open('[');
+  for (size_t i = 0; i < count; ++i) {
+    const sprig_device &device = devices[i];
+    std::string version = std::to_string(device.vulkan_major) + "." +
+                          std::to_string(device.vulkan_minor);
+    if (!asJson)
+      std::printf("%zu: %s (%s, Vulkan %s, %.1f GiB; %s)\n", i, device.name,
+                  device.kind, version.c_str(),
+                  double(device.memory_bytes) / (1u << 30), device.driver);
+    json.open('{').pair("index", uint64_t(i)).pair("name", device.name);
+    json.pair("driver", device.driver).pair("kind", device.kind);
+    json.pair("vulkan", version).pair("memory_bytes", device.memory_bytes);
+    json.pair("unified", device.unified != 0).close();
+  }
+  json.close().close();
+  if (asJson)
+    std::puts(json.text().c_str());
+  return 0;
+}
+
+/// One run of the model: opened, fed, reported.
+class Run {
+public:
+  explicit Run(const Arguments &given) : args(given) {}
+
+  int main() {
+    progress.show("loading " + args.model);
+    if (!open())
+      return failed();
+    loadSeconds = clock.seconds();
+    if (args.selfTest) {
+      if (sprig_session_self_test(session.get(), 0.1f) != SPRIG_OK)
+        return failed();
+      progress.clear();
+      std::puts("self-test: the device agrees with the compiler's reference");
+      return 0;
+    }
+    if (args.chat && args.prompt.empty() && args.file.empty())
+      return converse();
+    std::vector<uint32_t> prompt;
+    std::string why;
+    if (!makePrompt(prompt, why))
+      return why.empty() ? failed() : fail(why);
+    sprig_generation result{};
+    std::string text;
+    if (!generate(prompt, text, result))
+      return failed();
+    if (args.json)
+      report(text, result);
+    else
+      std::printf("\n");
+    return 0;
+  }
+
+private:
+  bool open() {
+    sprig_model_options options;
+    sprig_model_options_init(&options);
+    options.device = args.device.empty() ? nullptr : args.device.c_str();
+    options.target = args.target.empty() ? nullptr : args.target.c_str();
+    if (args.noCache)
+      options.cache_folder = "";
+    else if (!args.cache.empty())
+      options.cache_folder = args.cache.c_str();
+    const char *placements[] = {"auto", "in-place", "mapped", "staged"};
+    for (int i = 0; i < 4; ++i)
+      if (args.weights == placements[i])
+        options.weights = sprig_weights(i);
+    sprig_model *opened = nullptr;
+    if (sprig_model_open(args.model.c_str(), &options, &opened) != SPRIG_OK)
+      return false;
+    model.reset(opened);
+    info.struct_bytes = sizeof(info);
+    sprig_model_get_info(opened, &info);
+    sprig_session_options sessionOptions;
+    sprig_session_options_init(&sessionOptions);
+    sessionOptions.poison = args.poison;
+    sprig_session *created = nullptr;
+    if (sprig_session_create(opened, &sessionOptions, &created) != SPRIG_OK)
+      return false;
+    session.reset(created);
+    sprig_sampling sampling;
+    sprig_sampling_init(&sampling);
+    sampling.seed = args.seed;
+    sampling.temperature = float(args.temperature);
+    sampling.top_k = uint32_t(std::min<uint64_t>(args.topK, UINT32_MAX));
+    sampling.top_p = float(args.topP);
+    sampling.min_p = float(args.minP);
+    sampling.repeat_penalty = float(args.penalty);
+    sampling.repeat_last_n =
+        uint32_t(std::min<uint64_t>(args.lastN, UINT32_MAX));
+    return sprig_session_set_sampling(created, &sampling) == SPRIG_OK;
+  }
+
+  /// Calls an API function that fills an array twice: for the size, for the
+  /// content.
+  template <class Call> bool collect(std::vector<uint32_t> &out, Call &&call) {
+    size_t count = 0;
+    if (call(nullptr, 0, &count) != SPRIG_OK)
+      return false;
+    out.resize(count);
+    return call(out.data(), out.size(), &count) == SPRIG_OK;
+  }
+
+  bool chatTokens(std::vector<uint32_t> &out) {
+    std::string all = "[" + messages + "]";
+    return collect(out, [&](uint32_t *tokens, size_t capacity, size_t *count) {
+      return sprig_chat_tokens(model.get(), all.c_str(), nullptr, 0, tokens,
+                               capacity, count);
+    });
+  }
+
+  void say(const char *role, const std::string &content) {
+    messages += (messages.empty() ? "" : ", ");
+    messages += std::string("{\"role\": \"") + role +
+                "\", \"content\": " + jsonString(content) + "}";
+  }
+
+  /// `why` stays empty where the API has the message.
+  bool makePrompt(std::vector<uint32_t> &prompt, std::string &why) {
+    if (!args.tokens.empty()) {
+      prompt = args.tokens;
+      return true;
+    }
+    std::string text = args.prompt;
+    if (!args.file.empty()) {
+      std::ifstream in(args.file, std::ios::binary);
+      if (!in) {
+        why = args.file + ": cannot read the prompt";
+        return false;
+      }
+      text.assign(std::istreambuf_iterator<char>(in), {});
+    }
+    if (args.chat) {
+      say("user", text);
+      return chatTokens(prompt);
+    }
+    unsigned flags = SPRIG_ADD_BEGIN | (args.special ? SPRIG_PARSE_SPECIAL : 0);
+    bool made =
+        collect(prompt, [&](uint32_t *tokens, size_t capacity, size_t *count) {
+          return sprig_tokenize(model.get(), text.data(), text.size(), flags,
+                                tokens, capacity, count);
+        });
+    if (made && prompt.empty())
+      why = "expects a prompt: -p TEXT, -f FILE or --tokens 1,2,3";
+    return made && !prompt.empty();
+  }
+
+  static int onToken(void *self, uint32_t token, const char *text,
+                     size_t bytes) {
+    Run &run = *static_cast<Run *>(self);
+    if (run.generated.empty()) {
+      run.progress.clear();
+      run.firstTokenSeconds = run.clock.seconds();
+    }
+    if (token != UINT32_MAX)
+      run.generated.push_back(token);
+    run.answer.append(text, bytes);
+    if (!run.args.json) {
+      std::fwrite(text, 1, bytes, stdout);
+      std::fflush(stdout);
+    }
+    return 0;
+  }
+
+  bool generate(const std::vector<uint32_t> &prompt, std::string &text,
+                sprig_generation &result) {
+    std::vector<const char *> stops;
+    for (const std::string &stop : args.stops)
+      stops.push_back(stop.c_str());
+    sprig_generate_options options;
+    sprig_generate_options_init(&options);
+    options.max_tokens = args.count;
+    options.ignore_end = args.ignoreEnd;
+    options.stops = stops.data();
+    options.stop_count = stops.size();
+    generated.clear();
+    answer.clear();
+    result.struct_bytes = sizeof(result);
+    progress.show("reading " + std::to_string(prompt.size()) + " tokens");
+    bool done = sprig_generate(session.get(), prompt.data(), prompt.size(),
+                               &options, onToken, this, &result) == SPRIG_OK;
+    progress.clear();
+    text = answer;
+    return done;
+  }
+
+  /// Turns from the standard input; ends with it.
+  int converse() {
+    progress.clear();
+    bool terminal = isatty(0);
+    while (true) {
+      if (terminal)
+        std::fputs("> ", stdout), std::fflush(stdout);
+      std::string line;
+      if (!std::getline(std::cin, line))
+        return 0;
+      if (line.empty())
+        continue;
+      say("user", line);
+      std::vector<uint32_t> prompt;
+      sprig_generation result{};
+      std::string text;
+      if (!chatTokens(prompt) || !generate(prompt, text, result))
+        return failed();
+      std::printf("\n");
+      if (result.finish == SPRIG_FINISH_CONTEXT)
+        return fail("the context of " + std::to_string(info.context) +
+                    " tokens is full");
+      say("assistant", text);
+    }
+  }
+
+  void report(const std::string &text, const sprig_generation &result) {
+    const char *finishes[] = {"length", "stop", "context"};
+    auto rate = [](double count, double seconds) {
+      return seconds > 0 ? count / seconds : 0;
+    };
+    Json json;
+    json.open('{');
+    json.pair("prompt_tokens", result.prompt_tokens);
+    json.key("tokens").open('[');
+    for (uint32_t token : generated)
+      json.value(token);
+    json.close().pair("text", text).pair("finish", finishes[result.finish]);
+    json.key("timing").open('{');
+    json.pair("load_s", loadSeconds).pair("first_token_s", firstTokenSeconds);
+    json.pair("prefill_s", result.prefill_s);
+    json.pair("prefill_tokens_per_s",
+              rate(double(result.computed_tokens), result.prefill_s));
+    json.pair("decode_s", result.decode_s);
+    double decoded = result.tokens > 1 ? double(result.tokens - 1) : 0;
+    json.pair("decode_tokens_per_s", rate(decoded, result.decode_s)).close();
+    json.key("memory").open('{');
+    json.pair("device_bytes", sprig_session_device_bytes(session.get()));
+    json.pair("weight_bytes", info.weight_bytes);
+    json.pair("kv_bytes", info.kv_bytes);
+    json.pair("peak_rss_bytes", peakResidentBytes()).close();
+    json.key("speculation").open('{').pair("mode", "off");
+    json.pair("steps", result.tokens).pair("drafted", 0).pair("accepted", 0);
+    json.pair("tokens_per_step", result.tokens ? 1.0 : 0.0).close();
+    json.pair("device", info.device).pair("target", info.target);
+    json.close();
+    std::puts(json.text().c_str());
+  }
+
+  const Arguments &args;
+  Stopwatch clock;
+  Progress progress;
+  std::unique_ptr<sprig_model, Closer> model;
+  std::unique_ptr<sprig_session, Closer> session; // goes before the model
+  sprig_model_info info{};
+  double loadSeconds = 0, firstTokenSeconds = 0;
+  std::string messages; ///< of a chat, JSON without the brackets
+  std::string answer;
+  std::vector<uint32_t> generated;
+};
+
+} // namespace
+
+int main(int argc, char **argv) {
+  Arguments args;
+  Options options(
+      "llm-run", "Generates text with a model compiled by llm-compile.",
+      "llm-run model.sprig -p \"Once upon a time\" -n 64\n"
+      "llm-run model.sprig --chat --temperature=0.8 --top-p=0.95 --seed=7\n"
+      "llm-run model.sprig --tokens 1,2,3 --json\n"
+      "llm-run --list-devices");
+  options.positional("MODEL", args.model, "A .sprig package");
+  options.text("--prompt,-p", args.prompt, "TEXT", "The prompt");
+  options.text("--file,-f", args.file, "FILE", "Reads the prompt from a file");
+  options.numbers("--tokens", args.tokens, "IDS",
+                  "The prompt as token ids, separated by commas");
+  options.flag("--chat", args.chat,
+               "Talks, by the model's chat template; with -p, one turn");
+  options.flag("--special", args.special,
+               "Control tokens spelled in the prompt are control tokens");
+  options.number("--count,-n", args.count, "N", "Tokens to generate (128)");
+  options.real("--temperature", args.temperature, "T",
+               "0: always the likeliest token (0)");
+  options.number("--top-k", args.topK, "K", "Only the K likeliest; 0: all (0)");
+  options.real("--top-p", args.topP, "P",
+               "Only the likeliest that sum to P (1)");
+  options.real("--min-p", args.minP, "P",
+               "Only those at least P times as likely as the likeliest (0)");
+  options.real("--repeat-penalty", args.penalty, "R",
+               "Makes recent tokens less likely; 1: not (1)");
+  options.number("--repeat-last-n", args.lastN, "N",
+                 "Tokens that count as recent (64)");
+  options.number("--seed", args.seed, "N", "Of the random choices (0)");
+  options.texts("--stop", args.stops, "TEXT",
+                "Ends before this text; may be given again");
+  options.flag("--ignore-eos", args.ignoreEnd, "End tokens do not end");
+  options.text("--device", args.device, "NAME|INDEX",
+               "The device, by index or a part of its name");
+  options.flag("--list-devices", args.listDevices, "Lists the devices");
+  options.text("--target", args.target, "NAME",
+               "The package's target, instead of the best that fits");
+  options.text("--weights", args.weights, "HOW",
+               "auto, in-place, mapped or staged (auto)");
+  options.text("--cache", args.cache, "FOLDER", "Of the pipeline cache");
+  options.flag("--no-cache", args.noCache, "Neither reads nor writes it");
+  options.flag("--self-test", args.selfTest,
+               "Compares the device with the package's golden vectors");
+  options.flag("--poison", args.poison,
+               "Memory starts as NaN, to find reads of what was not written");
+  options.flag("--json", args.json, "Prints one JSON object at the end");
+  int exitCode = 0;
+  if (!options.parse(argc, argv, exitCode))
+    return exitCode;
+  if (args.listDevices)
+    return listDevices(args.json);
+  if (args.model.empty())
+    return fail("expects a .sprig package (see llm-run --help)");
+  if (args.weights != "auto" && args.weights != "in-place" &&
+      args.weights != "mapped" && args.weights != "staged")
+    return fail("option --weights expects auto, in-place, mapped or staged, "
+                "but got '" +
+                args.weights + "'");
+  return Run(args).main();
+}
