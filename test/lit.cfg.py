@@ -10,7 +10,7 @@ config.test_exec_root = os.path.join(config.sprig_binary_dir, "test", "lit")
 
 tools = [os.path.join(config.sprig_binary_dir, "bin"), config.llvm_tools_dir]
 config.environment["PATH"] = os.pathsep.join(tools + [config.environment.get("PATH", os.environ["PATH"])])
-for name in ("HOME", "VK_ICD_FILENAMES", "VK_DRIVER_FILES", "VK_LAYER_PATH", "XDG_CACHE_HOME"):
+for name in ("HOME", "SPRIG_VALIDATION", "VK_ICD_FILENAMES", "VK_DRIVER_FILES", "VK_LAYER_PATH", "XDG_CACHE_HOME"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
 

@@ -127,7 +127,8 @@ sprig_code sprig_model_get_info(const sprig_model *model,
     result.vocabulary = metadata.model()->vocabulary();
     result.context = metadata.model()->context();
     result.has_tokenizer = metadata.tokenizer() != nullptr;
-    result.has_chat_template = metadata.chat_template() != nullptr;
+    result.has_chat_template =
+        metadata.chat_template() && metadata.chat_template()->size() != 0;
     result.package_bytes = opened.package().mapping().size();
     result.weight_bytes = opened.plan().weights;
     result.kv_bytes = opened.plan().kv;

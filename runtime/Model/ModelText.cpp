@@ -58,8 +58,31 @@ void ModelText::addBegin(std::vector<uint32_t> &tokens) {
 Result<std::vector<uint32_t>> ModelText::chat(const std::string &messages,
                                               const std::string &tools,
                                               bool addGenerationPrompt) {
-  return Status(StatusCode::Unsupported,
-                concat(package.path(), ": the package has no chat template"));
+  Result<const Tokenizer *> words = tokenizer();
+  if (!words.ok())
+    return words.status();
+  const flatbuffers::String *source = package.metadata().chat_template();
+  if (!source || source->size() == 0)
+    return Status(StatusCode::Unsupported,
+                  concat(package.path(), ": the package has no chat template"));
+  std::call_once(chatOnce, [&] {
+    parsed.emplace(ChatTemplate::parse(source->string_view()));
+  });
+  if (!parsed->ok())
+    return parsed->status().within(concat(package.path(), ": chat template"));
+  ChatInput input;
+  input.messages = messages;
+  input.tools = tools;
+  input.addGenerationPrompt = addGenerationPrompt;
+  const TokenizerData &data = (*words)->data();
+  if (data.bos >= 0)
+    input.bosToken = (*words)->bytes(uint32_t(data.bos));
+  if (!data.endTokens.empty())
+    input.eosToken = (*words)->bytes(data.endTokens[0]);
+  Result<std::vector<TextSegment>> text = (**parsed).render(input);
+  if (!text.ok())
+    return text.status().within("chat template");
+  return (*words)->encode(*text);
 }
 
 } // namespace sprig

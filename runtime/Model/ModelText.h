@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/Package/Package.h"
+#include "runtime/Text/ChatTemplate.h"
 #include "runtime/Text/Tokenizer.h"
 
 #include <mutex>
@@ -27,8 +28,9 @@ public:
 
 private:
   const Package &package;
-  std::once_flag once;
+  std::once_flag once, chatOnce;
   std::optional<Result<Tokenizer>> made;
+  std::optional<Result<ChatTemplate>> parsed;
 };
 
 } // namespace sprig

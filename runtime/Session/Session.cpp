@@ -326,36 +326,4 @@ Status Session::stop() {
   return queue->drain();
 }
 
-Result<std::vector<double>> Session::measure(ProgramKind kind, uint32_t width,
-                                             uint32_t base, bool perDispatch) {
-  if (base < filled || uint64_t(base) + width > capacity())
-    return Status(StatusCode::InvalidArgument,
-                  concat("expects slots from ", filled, " to ", capacity(),
-                         ", but got ", width, " from ", base));
-  if (Status status = stop(); !status.ok())
-    return status;
-  Result<RecordedProgram *> plain = program(kind, width);
-  if (!plain.ok())
-    return plain.status();
-  RecordedProgram *step = *plain;
-  Recorded timed;
-  if (perDispatch) {
-    Result<Recorded> made = RecordedProgram::record(
-        pool, owner->pipelines(), owner->target(),
-        *findProgram(owner->target(), kind, width), buffers.all(), true);
-    if (!made.ok())
-      return made.status();
-    timed = std::move(*made);
-    step = timed.get();
-  }
-  std::vector<uint32_t> zeros(width);
-  StepInput given = input(base, zeros.data(), width);
-  Result<uint64_t> number = queue->submit(step->commands(), &given);
-  if (!number.ok())
-    return number.status();
-  if (Status status = queue->wait(*number); !status.ok())
-    return status;
-  return perDispatch ? step->times() : std::vector<double>();
-}
-
 } // namespace sprig

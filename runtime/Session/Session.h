@@ -72,6 +72,9 @@ public:
   /// (RecordedProgram::times).
   Result<std::vector<double>> measure(format::ProgramKind kind, uint32_t width,
                                       uint32_t base, bool perDispatch);
+  /// Seconds that `steps` decode steps take from slot `base` on, submitted as
+  /// far ahead as `start` does; the sequence stays as it was.
+  Result<double> measureDecode(uint32_t base, uint32_t steps);
 
 private:
   Session() = default;
@@ -90,6 +93,7 @@ private:
                         format::ProgramKind kind);
   Result<uint64_t> submitPlan(const std::vector<PlannedStep> &plan,
                               format::ProgramKind kind);
+  Status prepareMeasure(uint32_t base, uint32_t slots);
   void push(uint64_t step, uint32_t slot);
   Status pump();
 

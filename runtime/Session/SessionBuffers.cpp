@@ -67,23 +67,28 @@ uint64_t SessionBuffers::allocated() const {
 Status
 SessionBuffers::runOnce(vulkan::CommandPool &pool,
                         const std::function<void(VkCommandBuffer)> &record) {
-  Result<VkCommandBuffer> commands = pool.allocate();
-  if (!commands.ok())
-    return commands.status();
   Result<vulkan::Fence> fence = vulkan::Fence::create(device);
   if (!fence.ok())
     return fence.status();
-  if (Status status =
-          pool.begin(*commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT);
-      !status.ok())
-    return status;
-  record(*commands);
-  if (Status status = pool.end(*commands); !status.ok())
-    return status;
-  if (Status status = device->submit(&*commands, 1, fence->handle());
-      !status.ok())
-    return status;
-  return fence->wait("copy");
+  Result<VkCommandBuffer> commands = pool.allocate();
+  if (!commands.ok())
+    return commands.status();
+  auto run = [&]() -> Status {
+    if (Status status =
+            pool.begin(*commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT);
+        !status.ok())
+      return status;
+    record(*commands);
+    if (Status status = pool.end(*commands); !status.ok())
+      return status;
+    if (Status status = device->submit(&*commands, 1, fence->handle());
+        !status.ok())
+      return status;
+    return fence->wait("copy");
+  };
+  Status status = run();
+  pool.free(*commands);
+  return status;
 }
 
 Status SessionBuffers::readLogits(vulkan::CommandPool &pool, uint32_t rows,

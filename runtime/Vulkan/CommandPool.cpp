@@ -72,6 +72,11 @@ Result<VkCommandBuffer> CommandPool::allocate() {
   return buffer;
 }
 
+void CommandPool::free(VkCommandBuffer buffer) {
+  if (buffer)
+    owner->functions().FreeCommandBuffers(owner->handle(), pool, 1, &buffer);
+}
+
 Status CommandPool::begin(VkCommandBuffer buffer,
                           VkCommandBufferUsageFlags usage) {
   VkCommandBufferBeginInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};

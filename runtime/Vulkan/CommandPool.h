@@ -13,9 +13,11 @@ public:
   ~CommandPool();
   CommandPool(const CommandPool &) = delete;
 
-  /// A new primary command buffer; it lives as long as the pool and may be
-  /// recorded again with `begin`.
+  /// A new primary command buffer; it lives as long as the pool, unless it is
+  /// freed, and may be recorded again with `begin`.
   Result<VkCommandBuffer> allocate();
+  /// Frees one that is not under way; null is allowed.
+  void free(VkCommandBuffer buffer);
   Status begin(VkCommandBuffer buffer, VkCommandBufferUsageFlags usage);
   Status end(VkCommandBuffer buffer);
   Device &device() const { return *owner; }

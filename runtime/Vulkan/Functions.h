@@ -75,6 +75,7 @@ namespace sprig::vulkan {
   DO(DestroyShaderModule)                                                      \
   DO(DeviceWaitIdle)                                                           \
   DO(EndCommandBuffer)                                                         \
+  DO(FreeCommandBuffers)                                                       \
   DO(FreeMemory)                                                               \
   DO(GetBufferMemoryRequirements)                                              \
   DO(GetDeviceQueue)                                                           \

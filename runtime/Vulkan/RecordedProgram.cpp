@@ -29,6 +29,7 @@ RecordedProgram::~RecordedProgram() {
   if (!pool)
     return;
   const Device &device = pool->device();
+  pool->free(buffer);
   if (setPool)
     device.functions().DestroyDescriptorPool(device.handle(), setPool, nullptr);
   if (queries)
