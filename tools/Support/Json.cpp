@@ -14,7 +14,7 @@ std::string jsonString(std::string_view text) {
     } else if (c == '\n') {
       out += "\\n";
     } else if (static_cast<unsigned char>(c) < 0x20) {
-      char escaped[8];
+      char escaped[16];
       std::snprintf(escaped, sizeof(escaped), "\\u%04x", c);
       out += escaped;
     } else {

@@ -117,7 +117,7 @@ private:
 
 void appendJsonString(std::string &out, std::string_view text, bool ascii) {
   const auto escape = [&](uint32_t unit) {
-    char buffer[8];
+    char buffer[16];
     std::snprintf(buffer, sizeof(buffer), "\\u%04x", unit);
     out += buffer;
   };
