@@ -326,7 +326,7 @@ Values KernelBuilder::choose(Value condition, function_ref<Values()> then,
 }
 
 Value KernelBuilder::broadcast(Value value, unsigned lane) {
-  // The op's verifier asks for a spirv constant.
+  // SPIR-V before 1.5 wants a constant lane, and MLIR one of its own dialect.
   Value id = spirv::ConstantOp::create(
       builder, location, i32(), builder.getI32IntegerAttr(int32_t(lane)));
   return spirv::GroupNonUniformBroadcastOp::create(
@@ -363,6 +363,40 @@ Value KernelBuilder::reduce(Value value, unsigned lanes, Reduction reduction) {
         combine(value, load(array, bitXor(localId(), index(mask))), reduction);
   }
   return value;
+}
+
+Values KernelBuilder::reduceAll(Values values, unsigned lanes,
+                                unsigned stride) {
+  if (profile.canShuffle() && lanes * stride <= profile.subgroupSize) {
+    for (unsigned mask = stride; mask < lanes * stride; mask *= 2)
+      for (Value &value : values)
+        value = add(value, shuffleXor(value, mask));
+    return values;
+  }
+  int64_t group = interface.workgroup[0];
+  Value array = shared(values[0].getType(), group * int64_t(values.size()));
+  for (auto [i, value] : llvm::enumerate(values))
+    store(value, array, add(localId(), int64_t(i) * group));
+  barrier();
+  // The order of the shuffles: neighbours first.
+  for (auto [i, value] : llvm::enumerate(values)) {
+    Values level;
+    for (unsigned lane = 0; lane < lanes; ++lane) {
+      Value place = add(localId(), int64_t(i) * group + lane * stride);
+      // Lanes other than the first of a run read somewhere, but within the
+      // array.
+      level.push_back(
+          load(array, min(place, index(group * int64_t(values.size()) - 1))));
+    }
+    while (level.size() > 1) {
+      Values half;
+      for (size_t j = 0; j < level.size(); j += 2)
+        half.push_back(add(level[j], level[j + 1]));
+      level = half;
+    }
+    value = level[0];
+  }
+  return values;
 }
 
 } // namespace mlir::llm

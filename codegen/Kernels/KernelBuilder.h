@@ -151,6 +151,12 @@ public:
   Value reduce(Value value, unsigned lanes,
                Reduction reduction = Reduction::Add);
 
+  /// Adds each of `values` over the lanes l, l ^ stride, l ^ 2 stride, …
+  /// (`lanes` of them, x the fastest), as balanced trees. The sums reach the
+  /// lanes whose number within those is 0; in others they are undefined. Takes
+  /// values × workgroup × 4 bytes of shared memory where shuffles do not reach.
+  Values reduceAll(Values values, unsigned lanes, unsigned stride);
+
 private:
   Value combine(Value a, Value b, Reduction reduction);
   template <typename Op, typename... Args> Value make(Args &&...args) {

@@ -3,6 +3,7 @@
 #include "codegen/Kernels/Attention.h"
 #include "codegen/Kernels/Elementwise.h"
 #include "codegen/Kernels/KernelBuilder.h"
+#include "codegen/Kernels/Linear.h"
 #include "codegen/Kernels/Norm.h"
 #include "codegen/Kernels/RmsFactor.h"
 #include "codegen/Kernels/RopeAppend.h"
@@ -53,9 +54,10 @@ template <typename Spec> constexpr Family familyOf() {
 
 // In alphabetical order.
 constexpr Family kFamilies[] = {
-    familyOf<AttentionSpec>(),  familyOf<ElementwiseSpec>(),
-    familyOf<NormSpec>(),       familyOf<RmsFactorSpec>(),
-    familyOf<RopeAppendSpec>(), familyOf<SampleSpec>(),
+    familyOf<AttentionSpec>(), familyOf<ElementwiseSpec>(),
+    familyOf<LinearSpec>(),    familyOf<NormSpec>(),
+    familyOf<RmsFactorSpec>(), familyOf<RopeAppendSpec>(),
+    familyOf<SampleSpec>(),
 };
 
 FailureOr<const Family *> findFamily(StringRef name, EmitError emitError) {

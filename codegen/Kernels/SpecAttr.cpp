@@ -8,9 +8,9 @@ Attribute SpecReader::get(StringRef key) {
 }
 
 void SpecReader::fail(const Twine &message) {
-  if (!bad)
+  if (!isBad)
     emitError() << family << " kernel " << message.str();
-  bad = true;
+  isBad = true;
 }
 
 void SpecReader::expected(StringRef what, StringRef key) {
@@ -67,12 +67,25 @@ void SpecReader::maybe(StringRef key, double &into) {
     read(key, into);
 }
 
+void SpecReader::maybe(StringRef key, SmallVector<int64_t> &into,
+                       int64_t least) {
+  Attribute value = get(key);
+  if (!value)
+    return;
+  auto list = dyn_cast<DenseI64ArrayAttr>(value);
+  if (!list || llvm::any_of(list.asArrayRef(),
+                            [&](int64_t number) { return number < least; }))
+    return expected(("an array<i64: …> of numbers from " + Twine(least)).str(),
+                    key);
+  into.assign(list.asArrayRef().begin(), list.asArrayRef().end());
+}
+
 LogicalResult SpecReader::finish() {
   for (NamedAttribute member : spec)
     if (!llvm::is_contained(seen, member.getName().getValue()))
       fail("has an unknown member '" + Twine(member.getName().getValue()) +
            "'");
-  return failure(bad);
+  return failure(isBad);
 }
 
 SpecWriter &SpecWriter::add(StringRef key, int64_t value) {
@@ -90,6 +103,12 @@ SpecWriter &SpecWriter::add(StringRef key, double value) {
   if (value != 0)
     members.push_back(
         builder.getNamedAttr(key, builder.getF64FloatAttr(value)));
+  return *this;
+}
+SpecWriter &SpecWriter::add(StringRef key, ArrayRef<int64_t> values) {
+  if (!values.empty())
+    members.push_back(
+        builder.getNamedAttr(key, builder.getDenseI64ArrayAttr(values)));
   return *this;
 }
 SpecWriter &SpecWriter::flag(StringRef key, bool value) {

@@ -25,7 +25,11 @@ public:
              int64_t most = INT32_MAX);
   void maybe(StringRef key, std::string &into);
   void maybe(StringRef key, double &into);
+  /// A list of whole numbers of at least `least`.
+  void maybe(StringRef key, SmallVector<int64_t> &into, int64_t least);
 
+  bool bad() const { return isBad; }
+  /// Emits the first complaint; later ones are kept quiet.
   void fail(const Twine &message);
   /// Call once, last.
   LogicalResult finish();
@@ -38,7 +42,7 @@ private:
   StringRef family;
   EmitError emitError;
   SmallVector<StringRef> seen;
-  bool bad = false;
+  bool isBad = false;
 };
 
 /// Collects members; zero, false and empty ones are left out.
@@ -48,6 +52,7 @@ public:
   SpecWriter &add(StringRef key, int64_t value);
   SpecWriter &add(StringRef key, StringRef value);
   SpecWriter &add(StringRef key, double value);
+  SpecWriter &add(StringRef key, ArrayRef<int64_t> values);
   SpecWriter &flag(StringRef key, bool value);
   DictionaryAttr done() { return builder.getDictionaryAttr(members); }
 

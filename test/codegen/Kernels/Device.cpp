@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <map>
+#include <sys/resource.h>
 #include <vulkan/vulkan.h>
 
 // Vulkan's structures are meant to be named by type and zeroed for the rest.
@@ -10,48 +12,28 @@
 
 namespace mlir::llm::test {
 
-struct Device::State {
-  VkInstance instance = nullptr;
-  VkPhysicalDevice physical = nullptr;
-  VkDevice device = nullptr;
-  VkQueue queue = nullptr;
-  VkCommandPool commands = nullptr;
-  VkPhysicalDeviceMemoryProperties memory{};
-  std::string name;
-  uint32_t subgroup = 0;
-  uint32_t alignment = 256;
-
-  uint32_t hostMemory(uint32_t allowed) const {
-    const VkMemoryPropertyFlags want = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
-                                       VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
-    for (uint32_t i = 0; i < memory.memoryTypeCount; ++i)
-      if ((allowed >> i & 1) &&
-          (memory.memoryTypes[i].propertyFlags & want) == want)
-        return i;
-    return 0;
-  }
-};
-
 namespace {
 
-/// All objects of one run, freed together.
-struct Run {
-  VkDevice device;
-  std::vector<VkBuffer> buffers;
-  std::vector<VkDeviceMemory> memories;
-  std::vector<void *> mapped;
+/// A pipeline and its layouts; kept for the life of the device, since drivers
+/// compile at the first dispatch.
+struct Pipeline {
   VkDescriptorSetLayout setLayout = nullptr;
   VkPipelineLayout layout = nullptr;
   VkShaderModule module = nullptr;
   VkPipeline pipeline = nullptr;
+};
+
+/// All objects of one run, freed together.
+struct Run {
+  VkDevice device;
+  const Pipeline *pipeline = nullptr;
+  std::vector<VkBuffer> buffers;
+  std::vector<VkDeviceMemory> memories;
+  std::vector<void *> mapped;
   VkDescriptorPool pool = nullptr;
   VkDescriptorSet set = nullptr;
   ~Run() {
     vkDestroyDescriptorPool(device, pool, nullptr);
-    vkDestroyPipeline(device, pipeline, nullptr);
-    vkDestroyShaderModule(device, module, nullptr);
-    vkDestroyPipelineLayout(device, layout, nullptr);
-    vkDestroyDescriptorSetLayout(device, setLayout, nullptr);
     for (VkBuffer buffer : buffers)
       vkDestroyBuffer(device, buffer, nullptr);
     for (VkDeviceMemory memory : memories)
@@ -70,47 +52,74 @@ VkDescriptorType typeOf(const KernelBinding &binding) {
 
 } // namespace
 
-/// Creates everything up to a bound descriptor set.
-static std::string prepare(const KernelInterface &interface,
-                           const std::vector<uint32_t> &spirv,
-                           const std::vector<Bytes> &buffers, Run &run,
-                           VkDevice device, auto hostMemory) {
-  run.device = device;
-  if (buffers.size() != interface.bindings.size())
-    return "expects " + std::to_string(interface.bindings.size()) + " buffers";
-  std::vector<VkDescriptorSetLayoutBinding> slots;
-  std::vector<VkDescriptorPoolSize> sizes;
-  for (uint32_t i = 0; i < buffers.size(); ++i) {
-    slots.push_back({i, typeOf(interface.bindings[i]), 1,
-                     VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
-    sizes.push_back({typeOf(interface.bindings[i]), 1});
+struct Device::State {
+  VkInstance instance = nullptr;
+  VkPhysicalDevice physical = nullptr;
+  VkDevice device = nullptr;
+  VkQueue queue = nullptr;
+  VkCommandPool commands = nullptr;
+  VkPhysicalDeviceMemoryProperties memory{};
+  std::string name;
+  uint32_t subgroup = 0;
+  std::map<std::vector<uint32_t>, Pipeline> pipelines;
+
+  std::string begin(const KernelInterface &interface,
+                    const std::vector<uint32_t> &spirv,
+                    const std::vector<Bytes> &buffers, Run &run);
+  uint32_t hostMemory(uint32_t allowed) const {
+    const VkMemoryPropertyFlags want = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
+                                       VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+    for (uint32_t i = 0; i < memory.memoryTypeCount; ++i)
+      if ((allowed >> i & 1) &&
+          (memory.memoryTypes[i].propertyFlags & want) == want)
+        return i;
+    return 0;
   }
+};
+
+static std::string makePipeline(const KernelInterface &interface,
+                                const std::vector<uint32_t> &spirv,
+                                Pipeline &made, VkDevice device) {
+  std::vector<VkDescriptorSetLayoutBinding> slots;
+  for (const KernelBinding &binding : interface.bindings)
+    slots.push_back({uint32_t(slots.size()), typeOf(binding), 1,
+                     VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
   VkDescriptorSetLayoutCreateInfo setInfo{
       VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
   setInfo.bindingCount = uint32_t(slots.size());
   setInfo.pBindings = slots.data();
-  TRY(vkCreateDescriptorSetLayout(device, &setInfo, nullptr, &run.setLayout));
+  TRY(vkCreateDescriptorSetLayout(device, &setInfo, nullptr, &made.setLayout));
   VkPipelineLayoutCreateInfo layoutInfo{
       VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
   layoutInfo.setLayoutCount = 1;
-  layoutInfo.pSetLayouts = &run.setLayout;
-  TRY(vkCreatePipelineLayout(device, &layoutInfo, nullptr, &run.layout));
+  layoutInfo.pSetLayouts = &made.setLayout;
+  TRY(vkCreatePipelineLayout(device, &layoutInfo, nullptr, &made.layout));
   VkShaderModuleCreateInfo moduleInfo{
       VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
   moduleInfo.codeSize = spirv.size() * 4;
   moduleInfo.pCode = spirv.data();
-  TRY(vkCreateShaderModule(device, &moduleInfo, nullptr, &run.module));
+  TRY(vkCreateShaderModule(device, &moduleInfo, nullptr, &made.module));
   VkComputePipelineCreateInfo pipelineInfo{
       VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
   pipelineInfo.stage.sType =
       VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
   pipelineInfo.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
-  pipelineInfo.stage.module = run.module;
+  pipelineInfo.stage.module = made.module;
   pipelineInfo.stage.pName = "main";
-  pipelineInfo.layout = run.layout;
+  pipelineInfo.layout = made.layout;
   TRY(vkCreateComputePipelines(device, nullptr, 1, &pipelineInfo, nullptr,
-                               &run.pipeline));
+                               &made.pipeline));
+  return "";
+}
 
+/// Creates everything up to a bound descriptor set.
+static std::string prepare(const KernelInterface &interface,
+                           const std::vector<Bytes> &buffers, Run &run,
+                           auto hostMemory) {
+  VkDevice device = run.device;
+  std::vector<VkDescriptorPoolSize> sizes;
+  for (const KernelBinding &binding : interface.bindings)
+    sizes.push_back({typeOf(binding), 1});
   VkDescriptorPoolCreateInfo poolInfo{
       VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
   poolInfo.maxSets = 1;
@@ -121,7 +130,7 @@ static std::string prepare(const KernelInterface &interface,
       VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO};
   allocation.descriptorPool = run.pool;
   allocation.descriptorSetCount = 1;
-  allocation.pSetLayouts = &run.setLayout;
+  allocation.pSetLayouts = &run.pipeline->setLayout;
   TRY(vkAllocateDescriptorSets(device, &allocation, &run.set));
 
   for (uint32_t i = 0; i < buffers.size(); ++i) {
@@ -155,6 +164,21 @@ static std::string prepare(const KernelInterface &interface,
   return "";
 }
 
+std::string Device::State::begin(const KernelInterface &interface,
+                                 const std::vector<uint32_t> &spirv,
+                                 const std::vector<Bytes> &buffers, Run &run) {
+  if (buffers.size() != interface.bindings.size())
+    return "expects " + std::to_string(interface.bindings.size()) + " buffers";
+  auto [it, isNew] = pipelines.try_emplace(spirv);
+  if (isNew)
+    if (std::string error = makePipeline(interface, spirv, it->second, device);
+        !error.empty())
+      return error;
+  run.pipeline = &it->second;
+  return prepare(interface, buffers, run,
+                 [&](uint32_t allowed) { return hostMemory(allowed); });
+}
+
 /// Records and submits `dispatches` in a row, and waits.
 static std::string submit(const KernelInterface &interface, uint32_t width,
                           unsigned dispatches, const Run &run,
@@ -167,9 +191,10 @@ static std::string submit(const KernelInterface &interface, uint32_t width,
   TRY(vkAllocateCommandBuffers(run.device, &allocation, &commands));
   VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
   TRY(vkBeginCommandBuffer(commands, &begin));
-  vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, run.pipeline);
-  vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, run.layout,
-                          0, 1, &run.set, 0, nullptr);
+  vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE,
+                    run.pipeline->pipeline);
+  vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE,
+                          run.pipeline->layout, 0, 1, &run.set, 0, nullptr);
   auto groups = interface.groupsFor(width);
   VkMemoryBarrier barrier{
       VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_SHADER_WRITE_BIT,
@@ -200,6 +225,12 @@ Device::Device() : state(std::make_unique<State>()) {}
 
 Device::~Device() {
   if (state->device) {
+    for (auto &[words, made] : state->pipelines) {
+      vkDestroyPipeline(state->device, made.pipeline, nullptr);
+      vkDestroyShaderModule(state->device, made.module, nullptr);
+      vkDestroyPipelineLayout(state->device, made.layout, nullptr);
+      vkDestroyDescriptorSetLayout(state->device, made.setLayout, nullptr);
+    }
     vkDestroyCommandPool(state->device, state->commands, nullptr);
     vkDestroyDevice(state->device, nullptr);
   }
@@ -265,10 +296,8 @@ std::unique_ptr<Device> Device::open(std::string &why) {
 std::string Device::run(const KernelInterface &interface,
                         const std::vector<uint32_t> &spirv,
                         std::vector<Bytes> &buffers, uint32_t width) {
-  Run run;
-  auto memory = [&](uint32_t allowed) { return state->hostMemory(allowed); };
-  std::string error =
-      prepare(interface, spirv, buffers, run, state->device, memory);
+  Run run{state->device};
+  std::string error = state->begin(interface, spirv, buffers, run);
   double seconds;
   if (error.empty())
     error = submit(interface, width, 1, run, state->commands, state->queue,
@@ -280,22 +309,31 @@ std::string Device::run(const KernelInterface &interface,
   return error;
 }
 
-std::optional<double> Device::time(const KernelInterface &interface,
-                                   const std::vector<uint32_t> &spirv,
-                                   std::vector<Bytes> &buffers, uint32_t width,
-                                   unsigned dispatches, unsigned rounds) {
-  Run run;
-  auto memory = [&](uint32_t allowed) { return state->hostMemory(allowed); };
-  if (!prepare(interface, spirv, buffers, run, state->device, memory).empty())
+std::optional<Device::Seconds> Device::time(const KernelInterface &interface,
+                                            const std::vector<uint32_t> &spirv,
+                                            std::vector<Bytes> &buffers,
+                                            uint32_t width, unsigned dispatches,
+                                            unsigned rounds) {
+  Run run{state->device};
+  auto used = [] {
+    rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    auto seconds = [](const timeval &time) {
+      return double(time.tv_sec) + 1e-6 * double(time.tv_usec);
+    };
+    return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+  };
+  if (!state->begin(interface, spirv, buffers, run).empty())
     return std::nullopt;
-  std::optional<double> best;
+  Seconds best{1e9, 1e9};
   for (unsigned i = 0; i < rounds; ++i) {
-    double seconds;
+    double wall, before = used();
     if (!submit(interface, width, dispatches, run, state->commands,
-                state->queue, seconds)
+                state->queue, wall)
              .empty())
       return std::nullopt;
-    best = std::min(best.value_or(1e9), seconds / dispatches);
+    best.wall = std::min(best.wall, wall / dispatches);
+    best.processor = std::min(best.processor, (used() - before) / dispatches);
   }
   return best;
 }

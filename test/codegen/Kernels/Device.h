@@ -27,12 +27,14 @@ public:
   std::string run(const KernelInterface &interface,
                   const std::vector<uint32_t> &spirv,
                   std::vector<Bytes> &buffers, uint32_t width);
-  /// Best seconds of a dispatch among `rounds` submissions of `dispatches`
-  /// each.
-  std::optional<double> time(const KernelInterface &interface,
-                             const std::vector<uint32_t> &spirv,
-                             std::vector<Bytes> &buffers, uint32_t width,
-                             unsigned dispatches, unsigned rounds);
+  struct Seconds {
+    double wall, processor; ///< of all threads of this process
+  };
+  /// Best times of a dispatch among `rounds` submissions of `dispatches` each.
+  std::optional<Seconds> time(const KernelInterface &interface,
+                              const std::vector<uint32_t> &spirv,
+                              std::vector<Bytes> &buffers, uint32_t width,
+                              unsigned dispatches, unsigned rounds);
 
   const std::string &name() const;
   uint32_t subgroupSize() const;

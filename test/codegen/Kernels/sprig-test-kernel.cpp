@@ -3,7 +3,8 @@
 //
 //   sprig-test-kernel FAMILY '{width = 576 : i64, …}' --target=lavapipe
 //   --emit=mlir|interface|spirv|times
-//                     [-o FILE.spv] [--time --width=T --dispatches=N]
+//                     [-o FILE.spv] [--choose=rows=4 …] [--time --width=T
+//                     --dispatches=N --rounds=N]
 #include "Device.h"
 #include "codegen/Kernels/Registry.h"
 #include "mlir/AsmParser/AsmParser.h"
@@ -25,6 +26,10 @@ static cl::opt<std::string> emit("emit", cl::init("mlir"));
 static cl::opt<std::string> output("o", cl::init(""));
 static cl::opt<bool> timed("time");
 static cl::opt<unsigned> width("width", cl::init(1));
+static cl::opt<unsigned> rounds("rounds", cl::init(5));
+static cl::list<std::string>
+    choices("choose",
+            cl::desc("schedule choices that replace the profile's: rows=4"));
 static cl::opt<unsigned> dispatches("dispatches", cl::init(10));
 
 static void printInterface(const mlir::llm::KernelInterface &interface) {
@@ -68,15 +73,16 @@ static int timeKernel(const mlir::llm::CompiledKernel &kernel) {
     }
     total += bytes.size();
   }
-  std::optional<double> best = device->time(interface, kernel.spirv, buffers,
-                                            width, dispatches, /*rounds=*/5);
+  auto best = device->time(kernel.interface, kernel.spirv, buffers, width,
+                           dispatches, rounds);
   if (!best) {
     llvm::errs() << "the kernel did not run\n";
     return 1;
   }
-  llvm::outs() << llvm::formatv("{0} width {1}: {2:f3} ms, {3:f2} GB/s\n",
-                                interface.name, width.getValue(), *best * 1e3,
-                                double(total) / *best / 1e9);
+  llvm::outs() << llvm::formatv(
+      "{0} width {1}: {2:f3} ms, {3:f3} ms of processor, {4:f2} GB/s\n",
+      interface.name, width.getValue(), best->wall * 1e3, best->processor * 1e3,
+      double(total) / best->wall / 1e9);
   return 0;
 }
 
@@ -88,6 +94,18 @@ int main(int argc, char **argv) {
   if (!profile) {
     llvm::errs() << llvm::toString(profile.takeError()) << "\n";
     return 1;
+  }
+  if (!choices.empty()) {
+    mlir::llm::ScheduleRule rule;
+    for (StringRef choice : choices) {
+      auto [name, value] = choice.split('=');
+      int64_t number;
+      if (value.getAsInteger(10, number))
+        rule.choices[name.str()] = value.str();
+      else
+        rule.choices[name.str()] = number;
+    }
+    profile->schedules[family] = {rule};
   }
   auto spec =
       dyn_cast_or_null<DictionaryAttr>(parseAttribute(specText, &context));

@@ -1,0 +1,83 @@
+#include "codegen/Kernels/BlockCodec.h"
+
+namespace mlir::llm {
+
+unsigned planeElementBytes(unsigned unitBytes, unsigned widest) {
+  for (unsigned bytes : {16u, 8u})
+    if (bytes <= widest && unitBytes % bytes == 0)
+      return bytes;
+  return 4;
+}
+
+Values UnitReader::words(unsigned plane, unsigned first, unsigned count,
+                         Value dynamic) {
+  const PlaneBinding &place = planes[plane];
+  unsigned wide = place.elementBytes / 4;
+  Value base = b.mul(unit, place.unitBytes / place.elementBytes);
+  if (dynamic)
+    base = b.add(base, wide == 1 ? dynamic : b.div(dynamic, wide));
+  Values list;
+  for (unsigned word = first / wide * wide; word < first + count; word += wide)
+    for (auto [lane, scalar] : llvm::enumerate(
+             b.unpack(b.load(place.binding, b.add(base, word / wide)))))
+      if (word + lane >= first && word + lane < first + count)
+        list.push_back(scalar);
+  return list;
+}
+
+Value UnitReader::tiny(unsigned plane) {
+  // 1 or 2 bytes a unit: four or two units share a word.
+  unsigned bytes = planes[plane].unitBytes, share = 4 / bytes;
+  Value word = b.load(planes[plane].binding, b.div(unit, share));
+  Value bit = b.shl(b.toI32(b.rem(unit, share)), bytes == 1 ? 3 : 4);
+  return b.bitAnd(b.shr(word, bit), bytes == 1 ? 0xff : 0xffff);
+}
+
+Value byteOf(KernelBuilder &b, ArrayRef<Value> words, unsigned i) {
+  return b.bits(words[i / 4], i % 4 * 8, 8);
+}
+
+Value lookUp16(KernelBuilder &b, const int8_t (&table)[16], Value code) {
+  // Four entries a word: pick the word by the upper bits of the code, the byte
+  // by the lower ones.
+  Value words[4];
+  for (unsigned i = 0; i < 4; ++i) {
+    uint32_t word = 0;
+    for (unsigned j = 0; j < 4; ++j)
+      word |= uint32_t(uint8_t(table[4 * i + j])) << 8 * j;
+    words[i] = b.constant(word);
+  }
+  Value second = b.less(b.constant(7u), code);
+  Value odd = b.equal(b.bitAnd(code, 4), b.constant(4u));
+  Value word = b.select(odd, b.select(second, words[3], words[1]),
+                        b.select(second, words[2], words[0]));
+  Value byte = b.shr(word, b.shl(b.bitAnd(code, 3), 3));
+  return b.signedToF32(b.signedBits(byte, 0, 8));
+}
+
+static const CodecList &codecs() {
+  static const CodecList list = [] {
+    CodecList made;
+    addPlainCodecs(made);
+    addLegacyCodecs(made);
+    addKCodecs(made);
+    return made;
+  }();
+  return list;
+}
+
+const BlockCodec *BlockCodec::find(sprig::quant::Format format) {
+  for (const std::unique_ptr<BlockCodec> &codec : codecs())
+    if (codec->format().format == format)
+      return codec.get();
+  return nullptr;
+}
+
+SmallVector<sprig::quant::Format> BlockCodec::formats() {
+  SmallVector<sprig::quant::Format> list;
+  for (const std::unique_ptr<BlockCodec> &codec : codecs())
+    list.push_back(codec->format().format);
+  return list;
+}
+
+} // namespace mlir::llm

@@ -1,0 +1,130 @@
+// How a kernel reads a block of quantised weights: one small codec a format. A
+// codec turns the words of a block's planes (lib/Quant/Format.h) into f32
+// codes, scales and minima; the linear family does the rest.
+//
+// A block is worked through in steps, each self-contained and equal in code, so
+// that a loop over steps covers a row. A step holds chunks of up to 32
+// neighbouring numbers; a chunk holds groups that share a scale:
+//
+//   weight[k] = scale * code[k] + minimum        k in the group
+//   sum over k of weight * x = scale * (sum of code * x) + minimum * (sum of x)
+//
+// Codes may come multiplied by a power of two, 2^shift(k), where that saves an
+// instruction; the caller then divides x by it, once for all rows, which is
+// exact.
+#ifndef SPRIG_CODEGEN_KERNELS_BLOCKCODEC_H
+#define SPRIG_CODEGEN_KERNELS_BLOCKCODEC_H
+
+#include "codegen/Kernels/KernelBuilder.h"
+#include "lib/Quant/Format.h"
+#include <memory>
+
+namespace mlir::llm {
+
+inline constexpr unsigned kChunk = 32;
+
+/// One plane of a weight as a binding: [tiles][units][8 rows][unitBytes] seen
+/// as an array of `element`.
+struct PlaneBinding {
+  unsigned binding = 0;
+  unsigned unitBytes = 0;
+  unsigned elementBytes = 4; ///< 16, 8 or 4: what one load fetches
+};
+
+/// Bytes that one load of a plane fetches: the widest of 16, 8 and 4 that
+/// divides the unit, but 4 for tiny units.
+unsigned planeElementBytes(unsigned unitBytes, unsigned widest = 16);
+
+/// Reads the words of one row's units. `unit` is (tile * units + unit of the
+/// row) * 8 + row of the tile.
+class UnitReader {
+public:
+  UnitReader(KernelBuilder &b, ArrayRef<PlaneBinding> planes, Value unit)
+      : b(b), planes(planes), unit(unit) {}
+
+  KernelBuilder &builder() { return b; }
+  /// The reader of the unit `count` units further along the row.
+  UnitReader next(unsigned count) {
+    return UnitReader(b, planes, b.add(unit, int64_t(count) * 8));
+  }
+
+  /// `count` words of the plane from word `first` (+ `dynamic`, if given) on;
+  /// both are whole loads.
+  Values words(unsigned plane, unsigned first, unsigned count,
+               Value dynamic = {});
+  /// The 1 or 2 bytes that a tiny plane has for the unit, as an i32.
+  Value tiny(unsigned plane);
+
+private:
+  KernelBuilder &b;
+  ArrayRef<PlaneBinding> planes;
+  Value unit;
+};
+
+struct ChunkGroup {
+  unsigned first = 0, count = kChunk;
+  Value scale;   ///< null: 1
+  Value minimum; ///< null: 0
+};
+
+struct WeightChunk {
+  unsigned count = kChunk; ///< numbers in the chunk
+  unsigned offset = 0;     ///< of its first number in the step's span …
+  Value dynamicOffset; ///< … plus this, from the first number of the block, if
+                       ///< it depends on the step
+  SmallVector<ChunkGroup, 2> groups;
+  std::function<Value(unsigned k, bool scaled)> code;
+};
+
+class BlockCodec {
+public:
+  virtual ~BlockCodec() = default;
+
+  const sprig::quant::FormatInfo &format() const { return info; }
+  unsigned blockElements() const { return elements; }
+  unsigned stepsPerBlock() const { return steps; }
+  /// Units of the tiled layout in a block: 1, or 32 / unit for plain formats.
+  unsigned unitsPerBlock() const { return units; }
+
+  /// The chunks of step `step` (index; null where a block has one step) of the
+  /// block at `reader`. For plain formats `count` limits the numbers of the
+  /// block; others always have whole blocks.
+  virtual SmallVector<WeightChunk, 2> decode(UnitReader &reader, Value step,
+                                             unsigned count) const = 0;
+  /// The power of two in the code of number `k` of chunk `chunk` of a step,
+  /// when codes are asked for scaled.
+  virtual unsigned shift(unsigned chunk, unsigned k) const { return 0; }
+  /// True where every group has a minimum, so that sums of x are needed.
+  virtual bool hasMinimum() const { return false; }
+
+  /// The codec of a format, or null where kernels cannot read it.
+  static const BlockCodec *find(sprig::quant::Format format);
+  /// Formats with a codec.
+  static SmallVector<sprig::quant::Format> formats();
+
+protected:
+  BlockCodec(sprig::quant::Format format, unsigned elements, unsigned steps = 1,
+             unsigned units = 1)
+      : info(sprig::quant::info(format)), elements(elements), steps(steps),
+        units(units) {}
+
+private:
+  const sprig::quant::FormatInfo &info;
+  unsigned elements, steps, units;
+};
+
+// The codecs by file.
+using CodecList = std::vector<std::unique_ptr<BlockCodec>>;
+void addPlainCodecs(CodecList &list);
+void addLegacyCodecs(CodecList &list);
+void addKCodecs(CodecList &list);
+
+// Shared by the codecs.
+/// Byte `i` of a list of words, as an i32 in 0 … 255.
+Value byteOf(KernelBuilder &b, ArrayRef<Value> words, unsigned i);
+/// A table of 16 small integers indexed by a 4-bit code, as f32.
+Value lookUp16(KernelBuilder &b, const int8_t (&table)[16], Value code);
+
+} // namespace mlir::llm
+
+#endif // SPRIG_CODEGEN_KERNELS_BLOCKCODEC_H

@@ -1,0 +1,168 @@
+#include "codegen/Kernels/Linear.h"
+
+#include "codegen/Kernels/Activation.h"
+#include "codegen/Kernels/BlockCodec.h"
+#include "codegen/Kernels/SpecAttr.h"
+#include "lib/Quant/Layout.h"
+#include "llvm/Support/FormatVariadic.h"
+
+namespace mlir::llm {
+
+FailureOr<LinearSpec> LinearSpec::fromAttr(DictionaryAttr attr,
+                                           EmitError emitError) {
+  LinearSpec spec;
+  SpecReader reader(attr, kFamily, emitError);
+  std::string format;
+  reader.read("format", format);
+  reader.read("n", spec.n, 1);
+  reader.read("k", spec.k, 1);
+  spec.tokens = 1;
+  reader.maybe("tokens", spec.tokens, 1, 64);
+  reader.maybe("gate", spec.gate);
+  reader.read("norm", spec.norm);
+  reader.read("bias", spec.bias);
+  reader.read("residual", spec.residual);
+  reader.maybe("outputs", spec.outputs, 1);
+  reader.maybe("stride", spec.stride, 1);
+  if (failed(reader.finish()))
+    return failure();
+
+  auto known = sprig::quant::formatOfName(format);
+  const BlockCodec *codec = known ? BlockCodec::find(*known) : nullptr;
+  if (!codec) {
+    reader.fail("expects a format that kernels can read, but got '" + format +
+                "'");
+    return failure();
+  }
+  spec.format = *known;
+  unsigned block = codec->format().blockElements;
+  if (spec.k % block)
+    reader.fail("expects k to be a multiple of the block of " +
+                Twine(codec->format().name) + ", " + Twine(block) +
+                ", but got " + Twine(spec.k));
+  if (!spec.gate.empty() && !activationByName(spec.gate))
+    reader.fail("expects gate to be silu, gelu, gelu_tanh or relu, but got '" +
+                spec.gate + "'");
+  if (!spec.gate.empty() && (spec.bias || !spec.outputs.empty()))
+    reader.fail("expects neither bias nor outputs with a gate");
+  if (!spec.outputs.empty()) {
+    int64_t sum = 0;
+    for (int64_t rows : spec.outputs)
+      sum += rows;
+    if (sum != spec.n || llvm::any_of(ArrayRef(spec.outputs).drop_back(),
+                                      [](int64_t rows) { return rows % 8; }))
+      reader.fail("expects outputs of a multiple of 8 rows (but for the last) "
+                  "that sum to n = " +
+                  Twine(spec.n));
+    if (spec.residual || spec.stride)
+      reader.fail("expects neither residual nor stride with outputs");
+  }
+  if (spec.stride && spec.stride < spec.n)
+    reader.fail("expects a stride of at least n = " + Twine(spec.n) +
+                ", but got " + Twine(spec.stride));
+  if (reader.bad())
+    return failure();
+  return spec;
+}
+
+DictionaryAttr LinearSpec::toAttr(MLIRContext *context) const {
+  return SpecWriter(context)
+      .add("format", sprig::quant::info(format).name)
+      .add("n", n)
+      .add("k", k)
+      .add("tokens", tokens)
+      .add("gate", gate)
+      .flag("norm", norm)
+      .flag("bias", bias)
+      .flag("residual", residual)
+      .add("outputs", outputs)
+      .add("stride", stride)
+      .done();
+}
+
+FailureOr<LinearSchedule> LinearSpec::schedule(const TargetProfile &profile,
+                                               EmitError emitError) const {
+  ScheduleValues facts = {
+      {"format", std::string(sprig::quant::info(format).name)},
+      {"n", n},
+      {"k", k},
+      {"tokens", tokens},
+      {"gated", int64_t(!gate.empty())}};
+  const ScheduleValues *choices = profile.findSchedule(kFamily, facts);
+  if (!choices)
+    return LinearSchedule();
+  return LinearSchedule::from(*choices, profile, emitError);
+}
+
+FailureOr<KernelInterface> LinearSpec::interface(const TargetProfile &profile,
+                                                 EmitError emitError) const {
+  FailureOr<LinearSchedule> chosen = schedule(profile, emitError);
+  if (failed(chosen))
+    return failure();
+  KernelInterface interface;
+  const sprig::quant::FormatInfo &info = sprig::quant::info(format);
+  std::string outs;
+  for (int64_t rows : outputs)
+    outs += (outs.empty() ? " outputs=" : ",") + std::to_string(rows);
+  interface.key = llvm::formatv(
+      "linear {0} n={1} k={2} tokens={3}{4}{5}{6}{7}{8}{9} | {10}", info.name,
+      n, k, tokens, gate.empty() ? "" : " gate=" + gate, norm ? " norm" : "",
+      bias ? " bias" : "", residual ? " residual" : "", outs,
+      stride ? " stride=" + std::to_string(stride) : "", chosen->key());
+  interface.name = KernelInterface::nameFor(
+      llvm::formatv("linear{0}_{1}_{2}x{3}_t{4}", gate.empty() ? "" : "_gated",
+                    StringRef(info.name).lower(), n, k, tokens),
+      interface.key);
+
+  auto layout = sprig::quant::describe(format, size_t(n), size_t(k));
+  SmallVector<std::string, 2> weights =
+      gate.empty() ? SmallVector<std::string, 2>{"weight"}
+                   : SmallVector<std::string, 2>{"gate", "up"};
+  for (const std::string &weight : weights)
+    for (const sprig::quant::PlaneLayout &plane : layout.planes)
+      interface.bindings.push_back(
+          {weight + "." + std::string(plane.name), Access::Read, plane.bytes});
+  auto bind = [&](std::string role, Access access, int64_t numbers,
+                  bool perToken) {
+    interface.bindings.push_back(
+        {std::move(role), access, uint64_t(numbers) * 4, perToken});
+  };
+  bind("x", Access::Read, k, true);
+  if (norm) {
+    bind("gamma", Access::Read, k, false);
+    bind("factor", Access::Read, 1, true);
+  }
+  if (bias)
+    bind("bias", Access::Read, n, false);
+  if (residual)
+    bind("residual", Access::Read, n, true);
+  if (outputs.empty())
+    bind("y", Access::Write, stride ? stride : n, true);
+  for (auto [i, rows] : llvm::enumerate(outputs))
+    bind("y" + std::to_string(i), Access::Write, rows, true);
+
+  interface.workgroup = {uint32_t(8 * chosen->split * chosen->waves), 1, 1};
+  uint64_t groups = llvm::divideCeil(tiles(), tilesPerGroup(*chosen));
+  // Past the limit of one dimension the groups fold into z.
+  uint64_t fold = llvm::divideCeil(groups, uint64_t(profile.limits.groups));
+  interface.groups[0] = {uint32_t(llvm::divideCeil(groups, fold)), 0};
+  interface.groups[1] = {1, uint32_t(tokens)};
+  interface.groups[2] = {uint32_t(fold), 0};
+  interface.tokenTile = uint32_t(tokens);
+  if (chosen->x != LinearSchedule::X::Direct)
+    interface.subgroupSize = profile.subgroupSize;
+  // Slices meet by shuffles within a subgroup, else in shared memory.
+  if (chosen->split > 1) {
+    bool shuffles =
+        profile.canShuffle() && 8 * chosen->split <= profile.subgroupSize;
+    if (shuffles)
+      interface.subgroupSize = profile.subgroupSize;
+    else
+      interface.sharedBytes =
+          uint32_t(tokens * chosen->rows * (gate.empty() ? 1 : 2)) *
+          interface.workgroup[0] * 4;
+  }
+  return interface;
+}
+
+} // namespace mlir::llm

@@ -1,0 +1,96 @@
+// linear: y[T][N] = x[T][K] · w[N][K]ᵀ for quantised or plain weights, the
+// family that decides speed.
+//
+// Spec: {format, n, k, tokens = rows of x that one group works on (1, 2, 4, 8,
+// 16, …),
+//        gate? = "silu" | "gelu" | "gelu_tanh": two weights, y = act(gate · x)
+//        * (up · x), norm? : x is multiplied by γ[K] on load and y by factor[T]
+//        (rms_factor) before everything below, bias? : f32 [N] is added,
+//        residual? : f32 [T][N] is added last, outputs? = [n0, n1, …]: N is
+//        split over several y buffers,  stride? = numbers between rows of y
+//        (default N)}.
+//
+// Bindings, in this order: the planes of the weight in the layout tiled<rows=8>
+// (lib/Quant/Layout.h), named "weight.<plane>", or "gate.<plane>" then
+// "up.<plane>"; "x" f32 [T][K]; "gamma" f32 [K] and "factor" f32 [T]; "bias";
+// "residual"; "y" or "y0", "y1", …. x, factor, residual and y hold whole tiles
+// of `tokens` rows.
+//
+// Accumulation contract. The order of operations behind one y[t][n] is fixed by
+// the format, K and the schedule's `split` and `chains`, and by nothing else:
+// token tiles, row tiles and the way x reaches the lanes never change a bit.
+//   - Steps (BlockCodec.h) are dealt out to `split` slices in turn; a slice
+//   takes its steps in order.
+//   - Within a group of numbers with one scale, number k belongs to chain k mod
+//   `chains`; a chain starts with a product
+//     and goes on with fused multiply-adds in the order of k; chains are added
+//     as a balanced tree.
+//   - acc = fma(scale, sum, acc), then acc = fma(minimum, sum of x, acc); the
+//   sum of x is a balanced tree over quads
+//     of numbers, (x0 + x1) + (x2 + x3) within a quad.
+//   - Slices are added as a balanced tree.
+#ifndef SPRIG_CODEGEN_KERNELS_LINEAR_H
+#define SPRIG_CODEGEN_KERNELS_LINEAR_H
+
+#include "codegen/Kernels/Registry.h"
+#include "lib/Quant/Format.h"
+
+namespace mlir::llm {
+
+class BlockCodec;
+class KernelBuilder;
+
+/// How a linear kernel is computed; what profiles may say under "schedules":
+/// {"linear": […]}. The facts of a rule are `format`, `n`, `k`, `tokens` and
+/// `gated` (0 or 1).
+struct LinearSchedule {
+  enum class X { Direct, Broadcast, Shuffle };
+  /// How numbers of x reach the lanes: each loads its own; one load a subgroup,
+  /// then broadcasts by constant lane or shuffles by a lane index that the
+  /// driver cannot see through.
+  X x = X::Direct;
+  int64_t rows = 2;   ///< row tiles (of 8 rows) a lane works on at once
+  int64_t waves = 1;  ///< sets of 8 * split invocations in a workgroup, each
+                      ///< with its own row tiles
+  int64_t split = 1;  ///< slices of K within such a set
+  int64_t chains = 2; ///< independent sums within a group
+  int64_t load =
+      128; ///< most bits of weights that one load fetches: 32, 64 or 128
+  int64_t prescale = 0; ///< 1: codes keep their place in the word, x is divided
+                        ///< by the power of two
+
+  static FailureOr<LinearSchedule> from(const ScheduleValues &choices,
+                                        const TargetProfile &profile,
+                                        EmitError emitError);
+  std::string key() const;
+};
+
+struct LinearSpec {
+  static constexpr llvm::StringLiteral kFamily = "linear";
+  sprig::quant::Format format = sprig::quant::Format::F32;
+  int64_t n = 0, k = 0, tokens = 1;
+  std::string gate;
+  bool norm = false, bias = false, residual = false;
+  SmallVector<int64_t> outputs; ///< empty: one y of N rows
+  int64_t stride = 0;           ///< 0: as many as the output has rows
+
+  static FailureOr<LinearSpec> fromAttr(DictionaryAttr spec,
+                                        EmitError emitError);
+  DictionaryAttr toAttr(MLIRContext *context) const;
+  FailureOr<KernelInterface> interface(const TargetProfile &profile,
+                                       EmitError emitError) const;
+  FailureOr<LinearSchedule> schedule(const TargetProfile &profile,
+                                     EmitError emitError) const;
+  void build(KernelBuilder &builder, const KernelInterface &interface) const;
+
+  int64_t tiles() const { return (n + 7) / 8; }
+  /// Row tiles that a workgroup covers under `schedule`, and the groups that
+  /// all of them take.
+  static int64_t tilesPerGroup(const LinearSchedule &schedule) {
+    return schedule.rows * schedule.waves;
+  }
+};
+
+} // namespace mlir::llm
+
+#endif // SPRIG_CODEGEN_KERNELS_LINEAR_H

@@ -1,0 +1,300 @@
+// The body of a linear kernel.
+#include "codegen/Kernels/Activation.h"
+#include "codegen/Kernels/BlockCodec.h"
+#include "codegen/Kernels/KernelBuilder.h"
+#include "codegen/Kernels/Linear.h"
+#include "codegen/Kernels/LinearX.h"
+#include "lib/Quant/Layout.h"
+
+namespace mlir::llm {
+namespace {
+
+/// Adds a list as a balanced tree.
+Value treeSum(KernelBuilder &b, Values list) {
+  while (list.size() > 1) {
+    Values half;
+    for (size_t i = 0; i + 1 < list.size(); i += 2)
+      half.push_back(b.add(list[i], list[i + 1]));
+    if (list.size() % 2)
+      half.push_back(list.back());
+    list = half;
+  }
+  return list[0];
+}
+
+class LinearKernel {
+public:
+  LinearKernel(const LinearSpec &spec, const LinearSchedule &schedule,
+               const KernelInterface &interface, KernelBuilder &b)
+      : spec(spec), schedule(schedule), interface(interface), b(b),
+        codec(*BlockCodec::find(spec.format)),
+        layout(sprig::quant::describe(spec.format, size_t(spec.n),
+                                      size_t(spec.k))) {}
+
+  void build();
+
+private:
+  /// One of the row tiles a lane works on, of one of the weights.
+  struct RowSet {
+    SmallVector<PlaneBinding> planes;
+    Value tile; ///< clamped to the last
+  };
+
+  void open();
+  Values mainLoop();
+  Values step(Value block, Value stepOfBlock, unsigned count, ValueRange sums);
+  void accumulate(ArrayRef<WeightChunk> rows, XChunk &x, unsigned token,
+                  MutableArrayRef<Value> sums);
+  Values addSlices(Values sums);
+  void finish(ValueRange sums);
+  void store(Value value, unsigned row, unsigned token);
+  unsigned binding(StringRef role) const;
+  /// Sums are ordered [row set][token].
+  size_t at(size_t rowSet, size_t token) const {
+    return rowSet * size_t(spec.tokens) + token;
+  }
+
+  const LinearSpec &spec;
+  const LinearSchedule &schedule;
+  const KernelInterface &interface;
+  KernelBuilder &b;
+  const BlockCodec &codec;
+  sprig::quant::TensorLayout layout;
+
+  Value row, slice, firstTile,
+      firstToken; // of this lane, within its tile, set, workgroup
+  SmallVector<RowSet> rowSets;
+  std::unique_ptr<XSource> source;
+};
+
+unsigned LinearKernel::binding(StringRef role) const {
+  auto it = llvm::find_if(interface.bindings, [&](const KernelBinding &known) {
+    return known.role == role;
+  });
+  return unsigned(it - interface.bindings.begin());
+}
+
+void LinearKernel::open() {
+  bool quads = spec.k % 4 == 0; // rows of x start at whole quads
+  SmallVector<Type> elements;
+  SmallVector<PlaneBinding> planes;
+  for (const KernelBinding &known : interface.bindings) {
+    StringRef role = known.role;
+    auto [weight, planeName] = role.split('.');
+    if (!planeName.empty()) {
+      const sprig::quant::PlaneLayout *plane = layout.plane(planeName.str());
+      unsigned bytes =
+          planeElementBytes(plane->unitBytes, unsigned(schedule.load / 8));
+      planes.push_back({unsigned(elements.size()), plane->unitBytes, bytes});
+      elements.push_back(bytes == 4 ? b.i32() : b.vec(bytes / 4, b.i32()));
+    } else {
+      bool wide = quads && (role == "x" || role == "gamma");
+      elements.push_back(wide ? b.vec(4, b.f32()) : b.f32());
+    }
+  }
+  b.open(elements);
+
+  Value lane = b.localId();
+  row = b.rem(lane, 8);
+  slice = b.rem(b.div(lane, 8), schedule.split);
+  Value group = b.groupId(0);
+  if (interface.groups[2].fixed > 1)
+    group = b.add(b.mul(b.groupId(2), interface.groups[0].fixed), group);
+  Value set = schedule.waves == 1 ? group
+                                  : b.add(b.mul(group, schedule.waves),
+                                          b.div(lane, 8 * schedule.split));
+  firstTile = b.mul(set, schedule.rows);
+  firstToken = b.mul(b.groupId(1), spec.tokens);
+  size_t perWeight = layout.planes.size();
+  bool whole = spec.tiles() % LinearSpec::tilesPerGroup(schedule) == 0 &&
+               interface.groups[2].fixed == 1;
+  for (size_t weight = 0; weight * perWeight < planes.size(); ++weight)
+    for (int64_t r = 0; r < schedule.rows; ++r) {
+      RowSet &rows = rowSets.emplace_back();
+      rows.planes.assign(planes.begin() + weight * perWeight,
+                         planes.begin() + (weight + 1) * perWeight);
+      rows.tile = b.add(firstTile, r);
+      if (!whole)
+        rows.tile = b.min(rows.tile, b.index(spec.tiles() - 1));
+    }
+  source = XSource::create(
+      b, schedule, codec, spec.k, binding("x"),
+      spec.norm ? std::optional(binding("gamma")) : std::nullopt, firstToken);
+}
+
+void LinearKernel::accumulate(ArrayRef<WeightChunk> rows, XChunk &x,
+                              unsigned token, MutableArrayRef<Value> sums) {
+  // Groups have the same extent in every row.
+  for (auto [g, extent] : llvm::enumerate(rows[0].groups)) {
+    SmallVector<Values> chains(rows.size());
+    for (unsigned i = 0; i < extent.count; ++i) {
+      unsigned k = extent.first + i;
+      Value number = x.number(token, k);
+      for (auto [r, chunk] : llvm::enumerate(rows)) {
+        Value code = chunk.code(k, schedule.prescale);
+        if (i < schedule.chains)
+          chains[r].push_back(b.mul(code, number));
+        else
+          chains[r][i % schedule.chains] =
+              b.fma(code, number, chains[r][i % schedule.chains]);
+      }
+    }
+    for (auto [r, chunk] : llvm::enumerate(rows)) {
+      const ChunkGroup &group = chunk.groups[g];
+      Value &sum = sums[at(r, token)];
+      Value dot = treeSum(b, chains[r]);
+      sum = group.scale ? b.fma(group.scale, dot, sum) : b.add(sum, dot);
+      if (group.minimum)
+        sum =
+            b.fma(group.minimum, x.sum(token, extent.first, extent.count), sum);
+    }
+  }
+}
+
+/// One step of all row sets and tokens.
+Values LinearKernel::step(Value block, Value stepOfBlock, unsigned count,
+                          ValueRange carried) {
+  Values sums(carried);
+  Value unit = b.mul(block, codec.unitsPerBlock());
+  SmallVector<SmallVector<WeightChunk, 2>> rows;
+  for (RowSet &set : rowSets) {
+    Value first = b.add(
+        b.mul(b.add(b.mul(set.tile, int64_t(layout.units)), unit), 8), row);
+    UnitReader reader(b, set.planes, first);
+    rows.push_back(codec.decode(reader, stepOfBlock, count));
+  }
+  for (unsigned c = 0; c < rows[0].size(); ++c) {
+    SmallVector<WeightChunk> chunks;
+    for (auto &set : rows)
+      chunks.push_back(set[c]);
+    if (spec.tokens > 1)
+      for (WeightChunk &chunk : chunks) {
+        // Decode once for all tokens.
+        Values codes;
+        for (unsigned k = 0; k < chunk.count; ++k)
+          codes.push_back(chunk.code(k, schedule.prescale));
+        chunk.code = [codes](unsigned k, bool) { return codes[k]; };
+      }
+    Value offset = b.mul(block, codec.blockElements());
+    if (chunks[0].dynamicOffset)
+      offset = b.add(offset, chunks[0].dynamicOffset);
+    offset = b.add(offset, chunks[0].offset);
+    XChunk x(*source, offset, chunks[0].count, c);
+    for (unsigned token = 0; token < spec.tokens; ++token)
+      accumulate(chunks, x, token, sums);
+  }
+  return sums;
+}
+
+Values LinearKernel::mainLoop() {
+  int64_t steps = codec.stepsPerBlock();
+  int64_t whole = spec.k / codec.blockElements() * steps;
+  unsigned tail =
+      unsigned(spec.k % codec.blockElements()); // plain formats only
+  Values zeros(rowSets.size() * size_t(spec.tokens), b.constant(0.0f));
+  Values sums = zeros;
+  if (whole) // drivers need not see a loop without rounds
+    sums = b.loop(schedule.split == 1 ? b.index(0) : slice, b.index(whole),
+                  b.index(schedule.split), zeros,
+                  [&](Value i, ValueRange carried) {
+                    Value block = steps == 1 ? i : b.div(i, steps);
+                    return step(block, steps == 1 ? Value() : b.rem(i, steps),
+                                codec.blockElements(), carried);
+                  });
+  if (!tail)
+    return sums;
+  Value block = b.index(whole);
+  if (schedule.split == 1)
+    return step(block, {}, tail, sums);
+  return b.choose(
+      b.equal(slice, b.index(whole % schedule.split)),
+      [&] { return step(block, {}, tail, sums); }, [&] { return sums; });
+}
+
+Values LinearKernel::addSlices(Values sums) {
+  if (schedule.split == 1)
+    return sums;
+  return b.reduceAll(sums, unsigned(schedule.split), /*stride=*/8);
+}
+
+void LinearKernel::store(Value value, unsigned rowSet, unsigned token) {
+  Value tile = b.add(firstTile, int64_t(rowSet));
+  Value column = b.add(b.mul(tile, 8), row);
+  Value line = b.add(firstToken, int64_t(token));
+  auto write = [&] {
+    if (spec.outputs.empty()) {
+      int64_t stride = spec.stride ? spec.stride : spec.n;
+      Value place = b.add(b.mul(line, stride), column);
+      if (spec.residual)
+        value = b.add(value, b.load(binding("residual"),
+                                    b.add(b.mul(line, spec.n), column)));
+      b.store(value, binding("y"), place);
+      return;
+    }
+    int64_t first = 0;
+    for (auto [i, rows] : llvm::enumerate(spec.outputs)) {
+      Value within = b.sub(
+          column, b.index(first)); // wraps below `first`: not less than `rows`
+      b.when(b.less(within, rows), [&, i = i, rows = rows] {
+        b.store(value, binding("y" + std::to_string(i)),
+                b.add(b.mul(line, rows), within));
+      });
+      first += rows;
+    }
+  };
+  bool guarded = spec.n % (8 * LinearSpec::tilesPerGroup(schedule)) != 0 ||
+                 interface.groups[2].fixed > 1;
+  if (guarded)
+    b.when(b.less(column, spec.n), write);
+  else
+    write();
+}
+
+void LinearKernel::finish(ValueRange sums) {
+  Values factors;
+  for (unsigned token = 0; spec.norm && token < spec.tokens; ++token)
+    factors.push_back(
+        b.load(binding("factor"), b.add(firstToken, int64_t(token))));
+  for (unsigned r = 0; r < schedule.rows; ++r) {
+    Value bias;
+    if (spec.bias) {
+      Value column = b.add(b.mul(b.add(firstTile, int64_t(r)), 8), row);
+      bias = b.load(binding("bias"), b.min(column, b.index(spec.n - 1)));
+    }
+    for (unsigned token = 0; token < spec.tokens; ++token) {
+      auto scaled = [&](size_t rowSet) {
+        Value sum = sums[at(rowSet, token)];
+        return spec.norm ? b.mul(sum, factors[token]) : sum;
+      };
+      Value value = scaled(r);
+      if (bias)
+        value = b.add(value, bias);
+      if (!spec.gate.empty())
+        value = b.mul(activate(b, *activationByName(spec.gate), value),
+                      scaled(size_t(schedule.rows) + r));
+      store(value, r, token);
+    }
+  }
+}
+
+void LinearKernel::build() {
+  open();
+  Values sums = addSlices(mainLoop());
+  if (schedule.split == 1)
+    finish(sums);
+  else
+    b.when(b.equal(slice, b.index(0)), [&] { finish(sums); });
+  b.close();
+}
+
+} // namespace
+
+void LinearSpec::build(KernelBuilder &builder,
+                       const KernelInterface &interface) const {
+  auto unreachable = [&] { return emitError(builder.loc()); };
+  FailureOr<LinearSchedule> chosen = schedule(
+      builder.target(), unreachable); // made once already for `interface`
+  LinearKernel(*this, *chosen, interface, builder).build();
+}
+
+} // namespace mlir::llm

@@ -1,0 +1,78 @@
+#include "codegen/Kernels/Linear.h"
+#include "llvm/Support/FormatVariadic.h"
+
+namespace mlir::llm {
+namespace {
+
+constexpr std::pair<llvm::StringLiteral, LinearSchedule::X> kWays[] = {
+    {"broadcast", LinearSchedule::X::Broadcast},
+    {"direct", LinearSchedule::X::Direct},
+    {"shuffle", LinearSchedule::X::Shuffle}};
+
+} // namespace
+
+FailureOr<LinearSchedule> LinearSchedule::from(const ScheduleValues &choices,
+                                               const TargetProfile &profile,
+                                               EmitError emitError) {
+  LinearSchedule schedule;
+  auto refuse = [&](const Twine &message) -> FailureOr<LinearSchedule> {
+    return emitError() << "schedule of linear on target '" << profile.name
+                       << "' " << message.str();
+  };
+  struct Number {
+    llvm::StringLiteral name;
+    int64_t *into;
+    SmallVector<int64_t> anyOf;
+  } numbers[] = {{"rows", &schedule.rows, {1, 2, 3, 4, 6, 8, 12, 16}},
+                 {"waves", &schedule.waves, {1, 2, 4, 8, 16, 32}},
+                 {"split", &schedule.split, {1, 2, 4, 8, 16, 32}},
+                 {"chains", &schedule.chains, {1, 2, 4}},
+                 {"load", &schedule.load, {32, 64, 128}},
+                 {"prescale", &schedule.prescale, {0, 1}}};
+  for (const auto &[name, value] : choices) {
+    if (name == "x") {
+      const auto *word = std::get_if<std::string>(&value);
+      const auto *way = llvm::find_if(kWays, [&](const auto &known) {
+        return word && known.first == *word;
+      });
+      if (way == std::end(kWays))
+        return refuse("expects x to be broadcast, direct or shuffle");
+      schedule.x = way->second;
+      continue;
+    }
+    auto *known =
+        llvm::find_if(numbers, [&, &key = name](const Number &number) {
+          return number.name == key;
+        });
+    if (known == std::end(numbers))
+      return refuse("has an unknown choice '" + name + "'");
+    const auto *number = std::get_if<int64_t>(&value);
+    if (!number || !llvm::is_contained(known->anyOf, *number)) {
+      std::string list;
+      for (int64_t allowed : known->anyOf)
+        list += (list.empty() ? "" : ", ") + std::to_string(allowed);
+      return refuse("expects " + name + " to be one of " + list);
+    }
+    *known->into = *number;
+  }
+  if (schedule.x != X::Direct) {
+    if (!profile.canShuffle() || profile.subgroupSize < 8)
+      return refuse("expects known subgroups of 8 or more that can shuffle for "
+                    "x by broadcast or shuffle");
+    if (schedule.x == X::Broadcast &&
+        (schedule.split > 1 || profile.subgroupSize != 8))
+      return refuse("expects subgroups of 8 and split = 1 for x by broadcast");
+  }
+  return schedule;
+}
+
+std::string LinearSchedule::key() const {
+  StringRef way = llvm::find_if(kWays, [&](const auto &known) {
+                    return known.second == x;
+                  })->first;
+  return llvm::formatv(
+      "x={0} rows={1} waves={2} split={3} chains={4} load={5} prescale={6}",
+      way, rows, waves, split, chains, load, prescale);
+}
+
+} // namespace mlir::llm

@@ -1,0 +1,79 @@
+// How numbers of x reach the lanes of a linear kernel.
+#ifndef SPRIG_CODEGEN_KERNELS_LINEARX_H
+#define SPRIG_CODEGEN_KERNELS_LINEARX_H
+
+#include "codegen/Kernels/BlockCodec.h"
+#include "codegen/Kernels/Linear.h"
+
+namespace mlir::llm {
+
+/// What is the same for the whole kernel.
+class XSource {
+public:
+  static std::unique_ptr<XSource>
+  create(KernelBuilder &b, const LinearSchedule &schedule,
+         const BlockCodec &codec, int64_t k, unsigned binding,
+         std::optional<unsigned> gamma, Value firstToken);
+
+private:
+  friend class XChunk;
+  XSource(KernelBuilder &b, const LinearSchedule &schedule,
+          const BlockCodec &codec)
+      : b(b), schedule(schedule), codec(codec) {}
+  /// 2^-shift of number 4 * quad + j of chunk `chunk`, for the quad that this
+  /// lane fetches.
+  Value laneFactor(unsigned chunk, unsigned j);
+
+  KernelBuilder &b;
+  const LinearSchedule &schedule;
+  const BlockCodec &codec;
+  int64_t k = 0;
+  unsigned binding = 0;
+  std::optional<unsigned> gamma;
+  Value firstToken;
+  Value quad; ///< the quad of a chunk that this lane fetches for its neighbours
+  Value base; ///< first lane of the eight that share a chunk, as an i32 whose
+              ///< value the driver cannot know
+};
+
+/// The numbers of x that a chunk of weights meets, for every token of the tile;
+/// fetched when first asked for.
+class XChunk {
+public:
+  /// `offset`: of the chunk's first number in a row of x.
+  XChunk(XSource &source, Value offset, unsigned count, unsigned chunk)
+      : source(source), b(source.b), offset(offset), count(count),
+        chunk(chunk) {}
+
+  /// Number `k` of the chunk (divided by the code's power of two if the
+  /// schedule says so), in every lane.
+  Value number(unsigned token, unsigned k);
+  /// The sum of the numbers [first, first + count) of the chunk, undivided;
+  /// whole quads.
+  Value sum(unsigned token, unsigned first, unsigned count);
+
+private:
+  struct Token {
+    Values lane;             ///< exchange: the quad that this lane holds
+    Values laneScaled;       ///< the same, divided
+    SmallVector<Value> sums; ///< exchange: see sum()
+    SmallVector<Value> raw;  ///< direct: numbers by k
+    SmallVector<Value> all;  ///< divided, in every lane, by k
+  };
+  Token &fetch(unsigned token);
+  Values quadOf(unsigned token, Value quad);
+  bool exchanged() const {
+    return source.schedule.x != LinearSchedule::X::Direct;
+  }
+  Value spread(Value laneValue, unsigned lane);
+
+  XSource &source;
+  KernelBuilder &b;
+  Value offset;
+  unsigned count, chunk;
+  SmallVector<Token, 16> tokens;
+};
+
+} // namespace mlir::llm
+
+#endif // SPRIG_CODEGEN_KERNELS_LINEARX_H
