@@ -31,7 +31,8 @@ if(SPRIG_CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER ${SPRIG_LAUNCHER})
 endif()
 
+# mold links every architecture, but compilers that cross-build look for their own name of it.
 find_program(SPRIG_MOLD mold)
-if(SPRIG_MOLD)
+if(SPRIG_MOLD AND NOT CMAKE_CROSSCOMPILING)
   add_link_options(-fuse-ld=mold)
 endif()

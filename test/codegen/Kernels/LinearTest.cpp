@@ -409,8 +409,8 @@ TEST(Linear, RefusesWhatItCannotDo) {
   spec.k = 32;
   spec.gate = "sine";
   EXPECT_EQ(refusal(spec, generic),
-            "linear kernel expects gate to be one of gelu, gelu_tanh, relu, "
-            "silu, but got 'sine'");
+            "linear kernel expects gate to be silu, gelu, gelu_tanh or relu, "
+            "but got 'sine'");
   spec.gate = "";
   spec.format = Format::I32;
   EXPECT_EQ(
