@@ -61,6 +61,7 @@ static const CodecList &codecs() {
     addPlainCodecs(made);
     addLegacyCodecs(made);
     addKCodecs(made);
+    addGridCodecs(made);
     return made;
   }();
   return list;
