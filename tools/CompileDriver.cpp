@@ -1,15 +1,19 @@
 #include "tools/CompileDriver.h"
 
+#include "codegen/Kernels/Registry.h"
 #include "codegen/Lowering/Pipelines.h"
 #include "dialects/LLM/LLM.h"
-#include "dialects/Plan/Plan.h"
+#include "dialects/Plan/Passes.h"
 #include "lib/Import/GGUFTokenizer.h"
 #include "lib/Import/Import.h"
 #include "lib/Weights/OutputFile.h"
 #include "lib/Weights/WeightStore.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+#include "transforms/Pipelines.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include <chrono>
@@ -26,6 +30,10 @@ public:
       : context(context), options(options) {}
 
   FailureOr<CompileReport> run() {
+    // Found before minutes of work, not after.
+    if (!outputFolder().empty() && !fs::is_directory(outputFolder()))
+      return error() << "expects an existing folder for '" << options.output
+                     << "', but there is no '" << outputFolder() << "'";
     bool done = succeeded(stage("import", [&] { return load(); })) &&
                 succeeded(stage("passes", [&] {
                   return runPasses(options.passPipeline, "llm");
@@ -206,8 +214,7 @@ LogicalResult Driver::readTokenizer(PackageExtras &extras) {
     return op.emitOpError("expects the whole vocabulary of its source, but got "
                           "a list of tokens to keep");
   WeightStore store(folder);
-  FailureOr<const WeightSource *> source =
-      store.source(op, op.getSourceAttr());
+  FailureOr<const WeightSource *> source = store.source(op, op.getSourceAttr());
   if (failed(source))
     return failure();
   auto *gguf = dynamic_cast<const GGUFFile *>(*source);
@@ -242,6 +249,15 @@ LogicalResult Driver::package() {
 }
 
 } // namespace
+
+void registerCompiler(DialectRegistry &registry) {
+  registerTransforms();
+  registerCodegen();
+  plan::registerPlanPasses();
+  registerTransformsPasses();
+  registry.insert<LLMDialect, plan::PlanDialect, func::FuncDialect>();
+  registerKernelDialects(registry);
+}
 
 FailureOr<CompileReport> compileModel(MLIRContext &context,
                                       const CompileOptions &options) {

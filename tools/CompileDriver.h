@@ -30,6 +30,10 @@ struct CompileReport {
   PackageSummary package;
 };
 
+/// Makes every pass, pipeline and dialect that compiling needs known; once a
+/// process.
+void registerCompiler(DialectRegistry &registry);
+
 /// Runs all stages that `options.emit` needs. Errors are diagnostics of
 /// `context`; then nothing was written but intermediate files.
 FailureOr<CompileReport> compileModel(MLIRContext &context,

@@ -1,14 +1,7 @@
 // llm-compile: a model to a package for one or more targets. What it does is a
 // pipeline of llm-opt with a name.
-#include "codegen/Kernels/Registry.h"
-#include "codegen/Lowering/Pipelines.h"
 #include "codegen/Target/TargetProfile.h"
-#include "dialects/LLM/LLM.h"
-#include "dialects/Plan/Passes.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Transforms/Passes.h"
 #include "tools/CompileDriver.h"
-#include "transforms/Pipelines.h"
 #include <CLI/CLI.hpp>
 #include <iomanip>
 #include <iostream>
@@ -167,13 +160,8 @@ int main(int argc, char **argv) {
                                    : Emit::Package;
   options.progress = isatty(STDERR_FILENO);
 
-  registerTransforms();
-  registerCodegen();
-  plan::registerPlanPasses();
-  registerTransformsPasses();
   DialectRegistry registry;
-  registry.insert<LLMDialect, plan::PlanDialect, func::FuncDialect>();
-  registerKernelDialects(registry);
+  registerCompiler(registry);
   MLIRContext context(registry);
   context.getDiagEngine().registerHandler(printDiagnostic);
   FailureOr<CompileReport> report = compileModel(context, options);

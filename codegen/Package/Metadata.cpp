@@ -11,20 +11,28 @@ using flatbuffers::Offset;
 
 namespace {
 
+/// What is stored once however often it occurs, by content: the programs of one
+/// width do the same for most of their way, and targets share many kernels.
+struct Shared {
+  std::map<std::string, Offset<format::Command>> commands;
+  std::map<std::vector<uint32_t>, Offset<flatbuffers::Vector<uint32_t>>> code;
+};
+
 /// Everything of one target, with the numbers by which programs refer to
 /// kernels and buffers.
 class TargetWriter {
 public:
   TargetWriter(FlatBufferBuilder &builder, plan::TargetOp target,
-               ModuleOp module)
-      : builder(builder), target(target), tensors(module) {}
+               ModuleOp module, Shared &shared)
+      : builder(builder), target(target), tensors(module), shared(shared) {}
 
   FailureOr<Offset<format::Target>> write();
 
 private:
   FailureOr<Offset<format::Kernel>> writeKernel(plan::KernelOp kernel);
   FailureOr<Offset<format::Program>> writeProgram(plan::ProgramOp program);
-  FailureOr<Offset<format::Dispatch>> writeDispatch(plan::DispatchOp dispatch);
+  FailureOr<Offset<format::Command>> writeDispatch(plan::DispatchOp dispatch);
+  Offset<format::Command> writeBarrier(plan::BarrierOp barrier);
   FailureOr<format::Binding> bind(Value view, uint32_t access);
   Offset<format::KvCache> writeCache(plan::KvCacheOp cache);
   auto text(StringRef string) {
@@ -36,6 +44,7 @@ private:
   SymbolTable tensors;
   llvm::StringMap<uint32_t> kernels;
   llvm::StringMap<uint32_t> buffers;
+  Shared &shared;
   plan::BufferOp weights;
 };
 
@@ -55,7 +64,9 @@ TargetWriter::writeKernel(plan::KernelOp kernel) {
   ArrayRef<int32_t> size = *kernel.getWorkgroup();
   auto name = text(kernel.getSymName()), family = text(kernel.getFamily()),
        keyText = text(key), entry = text(*kernel.getEntry());
-  auto spirv = builder.CreateVector(words);
+  Offset<flatbuffers::Vector<uint32_t>> &spirv = shared.code[words];
+  if (spirv.IsNull())
+    spirv = builder.CreateVector(words);
   return format::CreateKernel(
       builder, name, family, keyText, entry, spirv, size[0], size[1], size[2],
       kernel.getAccess()->size(), kernel.getPushConstantBytes(),
@@ -84,7 +95,7 @@ FailureOr<format::Binding> TargetWriter::bind(Value view, uint32_t access) {
                          buffers.lookup(weights.getSymName()), access);
 }
 
-FailureOr<Offset<format::Dispatch>>
+FailureOr<Offset<format::Command>>
 TargetWriter::writeDispatch(plan::DispatchOp dispatch) {
   std::vector<format::Binding> bindings, indirect;
   for (auto [i, view] : llvm::enumerate(dispatch.getBindings())) {
@@ -105,35 +116,63 @@ TargetWriter::writeDispatch(plan::DispatchOp dispatch) {
     for (unsigned shift = 0; shift != 32; shift += 8)
       push.push_back(uint8_t(uint32_t(word) >> shift));
   ArrayRef<int32_t> groups = dispatch.getGroups();
-  auto label = text(dispatch.getLabel());
+  uint32_t kernel = kernels.lookup(dispatch.getKernel());
+
+  std::string key = dispatch.getLabel().str();
+  auto mark = [&](const auto &list) {
+    key.append(reinterpret_cast<const char *>(list.data()),
+               list.size() * sizeof(*list.data()));
+    key += '|';
+  };
+  mark(bindings);
+  mark(indirect);
+  mark(push);
+  mark(groups);
+  mark(std::array{uint64_t(kernel), uint64_t(dispatch.getMacs()),
+                  uint64_t(dispatch.getTouched())});
+  Offset<format::Command> &known = shared.commands[key];
+  if (!known.IsNull())
+    return known;
+
+  auto label = builder.CreateSharedString(dispatch.getLabel().str());
   auto bindingList = builder.CreateVectorOfStructs(bindings);
-  auto pushBytes = builder.CreateVector(push);
-  auto counts = builder.CreateVectorOfStructs(indirect);
-  return format::CreateDispatch(builder, kernels.lookup(dispatch.getKernel()),
-                                label, bindingList, pushBytes, groups[0],
-                                groups[1], groups[2], counts,
-                                dispatch.getMacs(), dispatch.getTouched());
+  Offset<flatbuffers::Vector<uint8_t>> pushBytes;
+  if (!push.empty())
+    pushBytes = builder.CreateVector(push);
+  Offset<flatbuffers::Vector<const format::Binding *>> counts;
+  if (!indirect.empty())
+    counts = builder.CreateVectorOfStructs(indirect);
+  auto written = format::CreateDispatch(
+      builder, kernel, label, bindingList, pushBytes, groups[0], groups[1],
+      groups[2], counts, dispatch.getMacs(), dispatch.getTouched());
+  return known = format::CreateCommand(builder, written, 0);
+}
+
+Offset<format::Command> TargetWriter::writeBarrier(plan::BarrierOp barrier) {
+  auto kind = barrier.getIndirect() ? format::BarrierKind::compute_to_indirect
+                                    : format::BarrierKind::compute_to_compute;
+  Offset<format::Command> &known =
+      shared.commands[format::EnumNameBarrierKind(kind)];
+  if (known.IsNull())
+    known =
+        format::CreateCommand(builder, 0, format::CreateBarrier(builder, kind));
+  return known;
 }
 
 FailureOr<Offset<format::Program>>
 TargetWriter::writeProgram(plan::ProgramOp program) {
-  std::vector<Offset<format::Command>> commands;
+  std::vector<Offset<format::Command>> order;
   for (Operation &op : program.getBody().front()) {
     if (auto dispatch = dyn_cast<plan::DispatchOp>(op)) {
-      FailureOr<Offset<format::Dispatch>> written = writeDispatch(dispatch);
+      FailureOr<Offset<format::Command>> written = writeDispatch(dispatch);
       if (failed(written))
         return failure();
-      commands.push_back(format::CreateCommand(builder, *written, 0));
+      order.push_back(*written);
     }
-    if (auto barrier = dyn_cast<plan::BarrierOp>(op)) {
-      auto kind = barrier.getIndirect()
-                      ? format::BarrierKind::compute_to_indirect
-                      : format::BarrierKind::compute_to_compute;
-      commands.push_back(format::CreateCommand(
-          builder, 0, format::CreateBarrier(builder, kind)));
-    }
+    if (auto barrier = dyn_cast<plan::BarrierOp>(op))
+      order.push_back(writeBarrier(barrier));
   }
-  auto list = builder.CreateVector(commands);
+  auto list = builder.CreateVector(order);
   return format::CreateProgram(builder, format::ProgramKind(program.getKind()),
                                uint32_t(program.getWidth()), list);
 }
@@ -246,10 +285,11 @@ FailureOr<std::vector<uint8_t>> buildMetadata(ModuleOp module,
                                               const PackageExtras &extras,
                                               ArrayRef<SectionChunk> chunks) {
   FlatBufferBuilder builder(1 << 20);
+  Shared shared;
   std::vector<Offset<format::Target>> targets;
   for (plan::TargetOp target : module.getOps<plan::TargetOp>()) {
     FailureOr<Offset<format::Target>> written =
-        TargetWriter(builder, target, module).write();
+        TargetWriter(builder, target, module, shared).write();
     if (failed(written))
       return failure();
     targets.push_back(*written);
