@@ -1,5 +1,6 @@
 #include "lib/Weights/SafetensorsShards.h"
 #include "lib/Weights/ByteReader.h"
+#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Path.h"
 #include <nlohmann/json.hpp>
