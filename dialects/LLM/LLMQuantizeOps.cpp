@@ -5,22 +5,22 @@
 using namespace mlir;
 using namespace mlir::llm;
 
-/// Shape of the tensor of codes of a layout, its elements being words; empty
-/// where nothing is known of it.
-static SmallVector<int64_t> codeShape(RankedTensorType type, LayoutKind layout,
-                                      RankedTensorType codes) {
-  QuantizedType element = getQuantizedElement(type);
+/// Shape of a tensor of codes of `bits`, one for `of` elements of a row, in
+/// words as a layout has them; empty where nothing is known of it.
+static SmallVector<int64_t> wordShape(RankedTensorType type, LayoutKind layout,
+                                      int64_t bits, int64_t kept, int64_t of,
+                                      RankedTensorType words) {
   bool packs = layout == LayoutKind::Packed || type.getRank() == 2;
-  if (!packs || type.getRank() == 0 || element.isSparse() || element.hasGrid())
+  if (!packs || type.getRank() == 0)
     return {};
-  bool trit = element.getCode().kind == CodeKind::Trit;
-  int64_t bits = trit ? 2 : element.getCode().bits;
   SmallVector<int64_t> shape(type.getShape());
+  if (!ShapedType::isDynamic(shape.back()))
+    shape.back() = llvm::divideCeil(shape.back(), of) * kept;
   if (layout != LayoutKind::Packed)
     std::swap(shape[0], shape[1]); // words stand for rows of K by N
   int64_t &size = layout == LayoutKind::GPTQ ? shape.front() : shape.back();
   if (!ShapedType::isDynamic(size))
-    size = llvm::divideCeil(size * bits, codes.getElementTypeBitWidth());
+    size = llvm::divideCeil(size * bits, words.getElementTypeBitWidth());
   return shape;
 }
 
@@ -61,11 +61,38 @@ LogicalResult AssembleOp::verify() {
                                      << " entries, but got " << entries;
   }
   auto codes = getCodes().getType();
-  SmallVector<int64_t> expected = codeShape(type, layout.getKind(), codes);
-  if (!expected.empty() && differ(codes.getShape(), expected)) // C5
+  bool trit = element.getCode().kind == CodeKind::Trit;
+  int64_t bits = trit ? 2 : element.getCode().bits;
+  Sparsity sparsity =
+      element.isSparse() ? element.getSparsity() : Sparsity{1, 1};
+  SmallVector<int64_t> expected = wordShape(type, layout.getKind(), bits,
+                                            sparsity.kept, sparsity.of, codes);
+  bool known = !element.hasGrid() && !expected.empty();
+  if (known && differ(codes.getShape(), expected)) // C5
     return emitOpError("expects codes of shape ")
            << shapeText(expected) << ", but got "
            << shapeText(codes.getShape());
+  if (element.isSparse() != static_cast<bool>(getPatterns())) // C6
+    return emitOpError("expects ")
+           << (element.isSparse() ? "patterns" : "no patterns") << " for "
+           << element << ", but got " << (getPatterns() ? "some" : "none");
+  if (getPatterns()) {
+    if (layout.getKind() != LayoutKind::Packed) // C6
+      return emitOpError("expects the layout packed for N:M, but got ")
+             << stringifyLayoutKind(layout.getKind());
+    auto patterns = getPatterns().getType();
+    expected = wordShape(type, layout.getKind(), sparsity.patternBits(), 1,
+                         sparsity.of, patterns);
+    if (differ(patterns.getShape(), expected)) // C6
+      return emitOpError("expects patterns of shape ")
+             << shapeText(expected) << ", but got "
+             << shapeText(patterns.getShape());
+  }
+  int64_t columns = type.getRank() ? type.getShape().back() : 1;
+  if (getOrder() && differ(getOrder().getType().getDimSize(0), columns)) // C7
+    return emitOpError("expects an order of ")
+           << columns << " columns, but got "
+           << getOrder().getType().getDimSize(0);
   return success();
 }
 

@@ -32,23 +32,24 @@ def LLM_SampleOp
   let hasVerifier = 1;
 }
 
-def LLM_TreeMaskOp
-    : LLM_Op<"tree_mask", [Pure, InferTypeOpAdaptor]> {
+def LLM_TreeMaskOp : LLM_Op<"tree_mask", [Pure, InferTypeOpAdaptor]> {
   let summary = "Ancestor masks and depths of a draft-token tree";
   let description = [{
     Bit `j` of row `i` is set when node `j` is node `i` or one of its ancestors;
-    a row is two 32-bit words, low word first. The depth of a root is 0.
+    a row is two 32-bit words, low word first. The depth of a root is 0, or with a
+    base the base: then depths are positions.
 
     - (C1) `T` <= 64.
     - (C2) constant parents are topological: `parents[i] < i`; -1 marks a root.
 
     ```mlir
     %mask, %depths = llm.tree_mask %parents : tensor<8xi32>
+    %m, %positions = llm.tree_mask %parents base(%base) : tensor<8xi32>
     ```
   }];
-  let arguments = (ins LLM_I32Vector:$parents);
+  let arguments = (ins LLM_I32Vector:$parents, Optional<LLM_I32Scalar>:$base);
   let results = (outs RankedTensorOf<[I32]>:$mask, LLM_I32Vector:$depths);
-  let assemblyFormat = "$parents attr-dict `:` type($parents)";
+  let assemblyFormat = "$parents (`base` `(` $base^ `)`)? attr-dict `:` type($parents)";
   let hasVerifier = 1;
 }
 

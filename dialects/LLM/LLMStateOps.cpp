@@ -73,6 +73,8 @@ LogicalResult KVAppendOp::verify() {
            << (cache.isValuePrefix() ? "no values" : "values") << " for "
            << cache << ", but got "
            << (cache.isValuePrefix() ? "some" : "none");
+  if (getSlots() && getBase()) // C3
+    return emitOpError("expects slots or a base, but got both");
   if (!getValue())
     return success();
   auto value = getValue().getType();

@@ -52,24 +52,34 @@ def LLM_KVAppendOp
                            OptionalOneARow<"key", "slots", "i32">]> {
   let summary = "Put the keys and values of the step's tokens into a cache";
   let description = [{
-    Token `t` goes to slot `slots[t]`, or to `positions[t]` where no slots are
-    given; the slot remembers the position. A quantised cache quantises here.
+    Token `t` goes to slot `positions[t]`; with slots to `slots[t]`, with a base (the
+    nodes of a tree) to `base + t`. The slot remembers the position. A quantised
+    cache quantises here.
 
     - (C1) keys are `TxGxE` as the cache has them.
     - (C2) values are `TxGxEV`; there are none where values are a prefix of the keys.
+    - (C3) there are no slots beside a base.
 
     ```mlir
     llm.kv_append %kv, %k, %v at %positions : !llm.kv<3x64, f16, f16, 2048>, tensor<?x3x64xf32>, tensor<?x3x64xf32>
     llm.kv_append %kv, %k, %v at %positions slots(%s) : !llm.kv<3x64, f16, f16, 2048>, tensor<8x3x64xf32>, tensor<8x3x64xf32>
+    llm.kv_append %kv, %k, %v at %positions base(%b) : !llm.kv<3x64, f16, f16, 2048>, tensor<8x3x64xf32>, tensor<8x3x64xf32>
     ```
   }];
   let arguments = (ins Arg<LLM_KVType, "", [LLM_KVWrite]>:$cache, LLM_FloatTensor:$key,
                        Optional<LLM_FloatTensor>:$value, LLM_I32Vector:$positions,
-                       Optional<LLM_I32Vector>:$slots);
+                       Optional<LLM_I32Vector>:$slots, Optional<LLM_I32Scalar>:$base);
   let assemblyFormat = [{
-    $cache `,` $key (`,` $value^)? `at` $positions (`slots` `(` $slots^ `)`)? attr-dict
+    $cache `,` $key (`,` $value^)? `at` $positions (`slots` `(` $slots^ `)`)?
+    (`base` `(` $base^ `)`)? attr-dict
     `:` type($cache) `,` type($key) (`,` type($value)^)?
   }];
+  let builders = [
+    OpBuilder<(ins "::mlir::Value":$cache, "::mlir::Value":$key, "::mlir::Value":$value,
+                   "::mlir::Value":$positions, CArg<"::mlir::Value", "{}">:$slots), [{
+      build($_builder, $_state, cache, key, value, positions, slots, /*base=*/::mlir::Value());
+    }]>,
+  ];
   let hasVerifier = 1;
 }
 

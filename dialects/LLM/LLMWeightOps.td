@@ -173,13 +173,31 @@ def LLM_ReshapeOp : LLM_Op<"reshape", [Pure]> {
   let hasCanonicalizeMethod = 1;
 }
 
+def LLM_ArgsortOp : LLM_Op<"argsort", [Pure, AllTypesMatch<["input", "result"]>]> {
+  let summary = "The order that sorts a vector";
+  let description = [{
+    `input[result[0]] <= input[result[1]] <= ...`, equal elements in their old order.
+    It makes of GPTQ's `g_idx` (the group of each column) the order in which groups
+    are contiguous.
+
+    ```mlir
+    %order = llm.argsort %groups : tensor<576xi32>
+    ```
+  }];
+  let arguments = (ins LLM_I32Vector:$input);
+  let results = (outs LLM_I32Vector:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input)";
+}
+
 def LLM_AssembleOp : LLM_Op<"assemble", [Pure, AttrSizedOperandSegments]> {
   let summary = "A quantised tensor from the tensors that a checkpoint splits it into";
   let description = [{
-    The layout of the result says how the codes and zero points are packed; scales
-    are one tensor a level, inner level first, minima or zero points likewise for
-    the levels that have them. A learned codebook has a row for each row of the
-    tensor, or one for all.
+    The layout of the result says how codes and zero points are packed; scales are
+    one tensor a level, inner level first, minima or zero points likewise for the
+    levels that have them. A learned codebook has a row for each row of the tensor,
+    or one for all. Patterns of `N:M` number the ways to keep `N` of `M` places in
+    lexical order, the first place first, packed as codes are. With an order,
+    column `i` of the result is column `order[i]` of the codes.
 
     - (C1) the result is quantised, and its layout is `gptq`, `awq` or `packed`.
     - (C2) there is one tensor of scales a level.
@@ -187,7 +205,10 @@ def LLM_AssembleOp : LLM_Op<"assemble", [Pure, AttrSizedOperandSegments]> {
     - (C4) there is a codebook just where the code is one that is not known
       (`iq4nl`, `nf4`), with 2^bits entries in its last dimension.
     - (C5) with codes of `b` bits in words of `W`, codes are `ceil(K*b/W) x N` for
-      `gptq`, `K x ceil(N*b/W)` for `awq`, `N x ceil(K*b/W)` for `packed`.
+      `gptq`, `K x ceil(N*b/W)` for `awq`, `N x ceil(K*b/W)` for `packed`; for `N:M`
+      the `K*N/M` that are kept count.
+    - (C6) there are patterns just where the type is `N:M`, and its layout `packed`.
+    - (C7) an order has `K` elements.
 
     ```mlir
     %w = llm.assemble %codes scales(%s : tensor<4x576xf16>) zeros(%z : tensor<4x72xi32>)
@@ -195,12 +216,15 @@ def LLM_AssembleOp : LLM_Op<"assemble", [Pure, AttrSizedOperandSegments]> {
     ```
   }];
   let arguments = (ins LLM_IntTensor:$codes, Variadic<LLM_AnyTensor>:$scales,
-                       Variadic<LLM_AnyTensor>:$zeros, Optional<LLM_FloatTensor>:$codebook);
+                       Variadic<LLM_AnyTensor>:$zeros, Optional<LLM_FloatTensor>:$codebook,
+                       Optional<LLM_IntTensor>:$patterns, Optional<LLM_I32Vector>:$order);
   let results = (outs LLM_QuantizedTensor:$result);
   let assemblyFormat = [{
     $codes (`scales` `(` $scales^ `:` type($scales) `)`)?
     (`zeros` `(` $zeros^ `:` type($zeros) `)`)?
-    (`codebook` `(` $codebook^ `:` type($codebook) `)`)? attr-dict
+    (`codebook` `(` $codebook^ `:` type($codebook) `)`)?
+    (`patterns` `(` $patterns^ `:` type($patterns) `)`)?
+    (`order` `(` $order^ `:` type($order) `)`)? attr-dict
     `:` type($codes) `->` type($result)
   }];
   let hasVerifier = 1;

@@ -117,6 +117,8 @@ struct QuantLevel {
 struct Sparsity {
   uint8_t kept = 0;
   uint8_t of = 0;
+  /// Bits that number the ways to keep `kept` of `of` places.
+  unsigned patternBits() const;
   bool operator==(const Sparsity &) const = default;
 };
 

@@ -31,6 +31,13 @@ int64_t QuantCode::maximum() const {
   }
 }
 
+unsigned Sparsity::patternBits() const {
+  uint64_t patterns = 1; // `of` over `kept`
+  for (unsigned i = 1; i <= kept; ++i)
+    patterns = patterns * (of - kept + i) / i;
+  return llvm::Log2_64_Ceil(patterns);
+}
+
 /// A grid, the elements one index looks up, and the bits an index takes with
 /// its signs (and for the one-bit grids with the sign of their shift), a code
 /// of `dim` elements: IQ1_S shares that bit among 32 elements.
@@ -370,13 +377,8 @@ double QuantizedType::bitsPerElement() const {
     bits = 52 * 8 / 256.0; // five to a byte, 256 in 52 bytes
   else if (const Grid *grid = findGrid(getCodebook()); grid && hasGrid())
     bits = grid->bits / grid->dim;
-  if (isSparse()) {
-    unsigned n = getSparsity().kept, m = getSparsity().of;
-    uint64_t patterns = 1; // m over n
-    for (unsigned i = 1; i <= n; ++i)
-      patterns = patterns * (m - n + i) / i;
-    bits = (bits * n + llvm::Log2_64_Ceil(patterns)) / m;
-  }
+  if (Sparsity sparsity = getSparsity(); isSparse())
+    bits = (bits * sparsity.kept + sparsity.patternBits()) / sparsity.of;
   for (const QuantLevel &level : getLevels()) {
     if (level.group == kWholeRow)
       continue;

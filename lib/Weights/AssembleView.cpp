@@ -91,7 +91,7 @@ public:
       const size_t n = size_t(first) + i;
       const std::byte *row = codes.data() + (byRows ? i * packedRow : 0);
       for (size_t k = 0; k < K; ++k)
-        numbers[k] = number(n, k, codeAt(row, n, k));
+        numbers[k] = number(n, k, codeAt(row, n, placeOf(k)));
     }
     return buffer;
   }
@@ -104,6 +104,10 @@ private:
   };
 
   unsigned bits() const { return code.kind == CodeKind::Trit ? 2 : code.bits; }
+
+  size_t placeOf(size_t k) const {
+    return parts.order.empty() ? k : size_t(parts.order[k]);
+  }
 
   uint32_t codeAt(const std::byte *codes, size_t n, size_t k) const {
     switch (layout) {
@@ -270,6 +274,10 @@ LogicalResult Assembled::check(AssembleOp op) {
     return op.emitOpError("expects ")
            << needed << " bytes of codes, but got " << op.getCodes().getType();
   codeRowsPerRow = parts.codes->rows() / int64_t(N);
+  for (int64_t column : parts.order)
+    if (column < 0 || column >= int64_t(K))
+      return op.emitOpError("expects columns from 0 to ")
+             << K - 1 << " in the order, but got " << column;
 
   size_t nextZero = 0;
   for (auto [spec, given] :

@@ -11,9 +11,12 @@ struct AssembleParts {
   Expr codes;
   std::vector<Expr> scales, zeros;
   Expr codebook; ///< null where the type needs none
+  SmallVector<int64_t>
+      order; ///< column of the codes for each of ours, or empty
 };
 
-/// Rows of f32. Errors, on `op`: parts whose sizes do not fit, and types that
+/// Rows of f32. Errors, on `op`: parts whose sizes do not fit, an
+/// order with a column that is not there, and types that
 /// have no numbers of their own here (grids, N:M).
 FailureOr<Expr> assemble(AssembleOp op, AssembleParts parts);
 

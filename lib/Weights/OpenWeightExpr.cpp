@@ -5,6 +5,7 @@
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace mlir::llm;
@@ -41,7 +42,7 @@ public:
                           dyn_cast<RankedTensorType>(value.getType()));
     return llvm::TypeSwitch<Operation *, FailureOr<Expr>>(op)
         .Case<WeightOp, SliceOp, ConcatOp, GatherOp, ScaleAxisOp, TransposeOp,
-              ReshapeOp, DequantizeOp, RelayoutOp, AssembleOp>(
+              ReshapeOp, DequantizeOp, RelayoutOp, AssembleOp, ArgsortOp>(
             [&](auto typed) { return openOp(typed); })
         .Default([](Operation *other) {
           return other->emitOpError("cannot be evaluated while weights are "
@@ -224,6 +225,20 @@ private:
   /// out himself.
   FailureOr<Expr> openOp(RelayoutOp op) { return open(op.getInput()); }
 
+  FailureOr<Expr> openOp(ArgsortOp op) {
+    FailureOr<SmallVector<int64_t>> keys = readIntegers(op.getInput(), store);
+    if (failed(keys))
+      return failure();
+    std::vector<int32_t> order(keys->size());
+    std::iota(order.begin(), order.end(), 0);
+    llvm::sort(order, [&](int32_t left, int32_t right) {
+      return std::pair((*keys)[left], left) < std::pair((*keys)[right], right);
+    });
+    const auto bytes = std::as_bytes(std::span(order));
+    return memory(Format::I32, op.getType().getShape(),
+                  std::vector<std::byte>(bytes.begin(), bytes.end()));
+  }
+
   FailureOr<Expr> openOp(AssembleOp op) {
     AssembleParts parts;
     FailureOr<Expr> codes = open(op.getCodes());
@@ -243,6 +258,13 @@ private:
       if (failed(codebook))
         return failure();
       parts.codebook = std::move(*codebook);
+    }
+    if (op.getOrder()) {
+      FailureOr<SmallVector<int64_t>> order =
+          readIntegers(op.getOrder(), store);
+      if (failed(order))
+        return failure();
+      parts.order = std::move(*order);
     }
     return assemble(op, std::move(parts));
   }
@@ -270,7 +292,7 @@ bool mlir::llm::isWeightExpr(Value value) {
   if (isa<WeightOp>(op) || matchPattern(op, m_Constant()))
     return true;
   return isa<SliceOp, ConcatOp, GatherOp, ScaleAxisOp, TransposeOp, ReshapeOp,
-             DequantizeOp, RelayoutOp, AssembleOp>(op) &&
+             DequantizeOp, RelayoutOp, AssembleOp, ArgsortOp>(op) &&
          llvm::all_of(op->getOperands(), isWeightExpr);
 }
 

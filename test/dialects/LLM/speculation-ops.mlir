@@ -11,12 +11,14 @@ func.func @sample(%logits: tensor<1x49152xf32>, %parameters: tensor<8xi32>, %his
 }
 
 // CHECK-LABEL: func.func @tree_mask(
-func.func @tree_mask(%parents: tensor<8xi32>) -> (tensor<8x2xi32>, tensor<8xi32>) {
+func.func @tree_mask(%parents: tensor<8xi32>, %base: tensor<1xi32>) -> (tensor<8x2xi32>, tensor<8xi32>) {
   // CHECK: llm.tree_mask %{{.*}} : tensor<8xi32>
   %mask, %depths = llm.tree_mask %parents : tensor<8xi32>
+  // CHECK: llm.tree_mask %{{.*}} base(%{{.*}}) : tensor<8xi32>
+  %m, %positions = llm.tree_mask %parents base(%base) : tensor<8xi32>
   %fixed = llm.weight dense<[-1, 0, 0, 2]> : tensor<4xi32>
   // CHECK: llm.tree_mask %{{.*}} : tensor<4xi32>
-  %m, %d = llm.tree_mask %fixed : tensor<4xi32>
+  %mf, %d = llm.tree_mask %fixed : tensor<4xi32>
   return %mask, %depths : tensor<8x2xi32>, tensor<8xi32>
 }
 

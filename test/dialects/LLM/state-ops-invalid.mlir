@@ -73,9 +73,17 @@ func.func @kv_append_c2_shape(%kv: !llm.kv<3x64x32, f16, f16, 64>, %k: tensor<?x
 
 // -----
 
+func.func @kv_append_c3(%kv: !llm.kv<3x64, f16, f16, 64>, %k: tensor<4x3x64xf32>, %p: tensor<4xi32>, %b: tensor<1xi32>) {
+  // expected-error@+1 {{expects slots or a base, but got both}}
+  llm.kv_append %kv, %k, %k at %p slots(%p) base(%b) : !llm.kv<3x64, f16, f16, 64>, tensor<4x3x64xf32>, tensor<4x3x64xf32>
+  return
+}
+
+// -----
+
 func.func @kv_append_rows(%kv: !llm.kv<3x64, f16, f16, 64>, %k: tensor<2x3x64xf32>, %p: tensor<3xi32>) {
   // expected-error@+1 {{failed to verify that 'positions' has one i32 a row of 'key'}}
-  "llm.kv_append"(%kv, %k, %k, %p) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>}>
+  "llm.kv_append"(%kv, %k, %k, %p) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>}>
       : (!llm.kv<3x64, f16, f16, 64>, tensor<2x3x64xf32>, tensor<2x3x64xf32>, tensor<3xi32>) -> ()
   return
 }

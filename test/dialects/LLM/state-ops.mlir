@@ -31,9 +31,11 @@ func.func @kv_append(%k: tensor<?x3x64xf32>, %v: tensor<?x3x64xf32>, %positions:
 
 // CHECK-LABEL: func.func @kv_append_slots(
 func.func @kv_append_slots(%kv: !llm.kv<3x64, f16, f16, 2048>, %k: tensor<8x3x64xf32>, %v: tensor<8x3x64xf32>,
-                           %positions: tensor<8xi32>, %s: tensor<8xi32>) {
+                           %positions: tensor<8xi32>, %s: tensor<8xi32>, %b: tensor<1xi32>) {
   // CHECK: llm.kv_append %{{.*}}, %{{.*}}, %{{.*}} at %{{.*}} slots(%{{.*}}) : !kv, tensor<8x3x64xf32>, tensor<8x3x64xf32>
   llm.kv_append %kv, %k, %v at %positions slots(%s) : !llm.kv<3x64, f16, f16, 2048>, tensor<8x3x64xf32>, tensor<8x3x64xf32>
+  // CHECK: llm.kv_append %{{.*}}, %{{.*}}, %{{.*}} at %{{.*}} base(%{{.*}}) : !kv, tensor<8x3x64xf32>, tensor<8x3x64xf32>
+  llm.kv_append %kv, %k, %v at %positions base(%b) : !llm.kv<3x64, f16, f16, 2048>, tensor<8x3x64xf32>, tensor<8x3x64xf32>
   return
 }
 

@@ -237,6 +237,50 @@ func.func @assemble_c5(%c: tensor<32x15xi8>, %s: tensor<32x1xf16>) {
 }
 
 // -----
+func.func @assemble_c6_missing(%c: tensor<32x8xi8>, %s: tensor<32x1xf16>) {
+  // expected-error@+1 {{expects patterns for '!llm.q<i4, 2:4, 32:f16>', but got none}}
+  %z = llm.assemble %c scales(%s : tensor<32x1xf16>) : tensor<32x8xi8> -> tensor<32x32x!llm.q<i4, 2:4, 32:f16>, #llm.layout<packed>>
+  return
+}
+
+// -----
+
+func.func @assemble_c6_dense(%c: tensor<32x16xi8>, %s: tensor<32x1xf16>, %p: tensor<32x3xi8>) {
+  // expected-error@+1 {{expects no patterns for '!llm.q<i4, 32:f16>', but got some}}
+  %z = llm.assemble %c scales(%s : tensor<32x1xf16>) patterns(%p : tensor<32x3xi8>)
+      : tensor<32x16xi8> -> tensor<32x32x!llm.q<i4, 32:f16>, #llm.layout<packed>>
+  return
+}
+
+// -----
+
+func.func @assemble_c6_layout(%c: tensor<2x32xi32>, %s: tensor<1x32xf16>, %p: tensor<32x3xi8>) {
+  // expected-error@+1 {{expects the layout packed for N:M, but got gptq}}
+  %z = llm.assemble %c scales(%s : tensor<1x32xf16>) patterns(%p : tensor<32x3xi8>)
+      : tensor<2x32xi32> -> tensor<32x32x!llm.q<i4, 2:4, 32:f16>, #llm.layout<gptq>>
+  return
+}
+
+// -----
+
+func.func @assemble_c6_shape(%c: tensor<32x8xi8>, %s: tensor<32x1xf16>, %p: tensor<32x4xi8>) {
+  // expected-error@+1 {{expects patterns of shape 32x3, but got 32x4}}
+  %z = llm.assemble %c scales(%s : tensor<32x1xf16>) patterns(%p : tensor<32x4xi8>)
+      : tensor<32x8xi8> -> tensor<32x32x!llm.q<i4, 2:4, 32:f16>, #llm.layout<packed>>
+  return
+}
+
+// -----
+
+func.func @assemble_c7(%c: tensor<32x16xi8>, %s: tensor<32x1xf16>, %o: tensor<16xi32>) {
+  // expected-error@+1 {{expects an order of 32 columns, but got 16}}
+  %z = llm.assemble %c scales(%s : tensor<32x1xf16>) order(%o : tensor<16xi32>)
+      : tensor<32x16xi8> -> tensor<32x32x!llm.q<i4, 32:f16>, #llm.layout<packed>>
+  return
+}
+
+// -----
+
 func.func @quantize_c1(%x: tensor<4x32xf32>) {
   // expected-error@+1 {{expects the shape of the input 4x32, but got 4x64}}
   %z = llm.quantize %x : tensor<4x32xf32> -> tensor<4x64x!llm.q<i8, 32:f16>>

@@ -71,16 +71,27 @@ func.func @reshape(%w: tensor<1024x512xf16>) {
   return
 }
 
+// CHECK-LABEL: func.func @argsort(
+func.func @argsort(%groups: tensor<576xi32>) {
+  // CHECK: llm.argsort %{{.*}} : tensor<576xi32>
+  %order = llm.argsort %groups : tensor<576xi32>
+  return
+}
+
 // CHECK-LABEL: func.func @assemble(
 func.func @assemble(%codes: tensor<72x576xi32>, %s: tensor<4x576xf16>, %z: tensor<4x72xi32>,
-                    %c: tensor<64x24xi8>, %b: tensor<16xf32>, %s1: tensor<64x1xf16>) {
+                    %c: tensor<64x24xi8>, %b: tensor<16xf32>, %s1: tensor<64x1xf16>,
+                    %p: tensor<64x5xi8>, %o: tensor<48xi32>) {
   // CHECK: llm.assemble %{{.*}} scales(%{{.*}} : tensor<4x576xf16>) zeros(%{{.*}} : tensor<4x72xi32>) : tensor<72x576xi32> -> tensor<576x576x!llm.q<u4, 144:f16 zero u4>, #gptq>
   %w = llm.assemble %codes scales(%s : tensor<4x576xf16>) zeros(%z : tensor<4x72xi32>)
-      : tensor<72x576xi32>
-      -> tensor<576x576x!llm.q<u4, 144:f16 zero u4>, #llm.layout<gptq>>
+      : tensor<72x576xi32> -> tensor<576x576x!llm.q<u4, 144:f16 zero u4>, #llm.layout<gptq>>
   // CHECK: llm.assemble %{{.*}} scales(%{{.*}} : tensor<64x1xf16>) codebook(%{{.*}} : tensor<16xf32>) : tensor<64x24xi8> -> tensor<64x48x!llm.q<cb<mine, 4>, *:f16>, #packed>
   %v = llm.assemble %c scales(%s1 : tensor<64x1xf16>) codebook(%b : tensor<16xf32>)
       : tensor<64x24xi8> -> tensor<64x48x!llm.q<cb<mine, 4>, *:f16>, #llm.layout<packed>>
+  // Six patterns, so 3 bits, 12 times a row; 5 bytes would do for them, and 24 for the codes.
+  // CHECK: llm.assemble %{{.*}} scales(%{{.*}} : tensor<64x1xf16>) patterns(%{{.*}} : tensor<64x5xi8>) order(%{{.*}} : tensor<48xi32>) : tensor<64x24xi8> -> tensor<64x48x!llm.q<i8, 2:4, *:f16>, #packed>
+  %m = llm.assemble %c scales(%s1 : tensor<64x1xf16>) patterns(%p : tensor<64x5xi8>) order(%o : tensor<48xi32>)
+      : tensor<64x24xi8> -> tensor<64x48x!llm.q<i8, 2:4, *:f16>, #llm.layout<packed>>
   return
 }
 
