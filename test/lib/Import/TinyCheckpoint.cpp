@@ -90,6 +90,21 @@ static std::vector<float> llama3Factors(const json::Object &rope, double E) {
   return factors;
 }
 
+/// The expectation of the BF16 checkpoint was computed by a model that went through BF16 as a whole, its table of RoPE
+/// frequencies included (that moves its last logits by 2e-3). These divisors round the frequencies in the same way.
+static std::vector<float> bf16Factors(double base, double E) {
+  std::vector<float> factors;
+  for (double i = 0; i < E; i += 2) {
+    const float trained = float(std::pow(base, -i / E));
+    std::byte stored[2];
+    float rounded;
+    (void)sprig::quant::encode(sprig::quant::Format::BF16, &trained, stored, 1);
+    sprig::quant::decode(sprig::quant::Format::BF16, stored, &rounded, 1);
+    factors.push_back(trained / rounded);
+  }
+  return factors;
+}
+
 llvm::Error convertToGGUF(llvm::StringRef folder, llvm::StringRef path) {
   llvm::Expected<json::Object> config = readObject(folder + "/config.json");
   if (!config)
@@ -117,8 +132,12 @@ llvm::Error convertToGGUF(llvm::StringRef folder, llvm::StringRef path) {
   if (config->getInteger("sliding_window"))
     writer.add("llama.attention.sliding_window", size("sliding_window"));
 
-  if (rope.getString("rope_type") == "llama3") {
-    const std::vector<float> factors = llama3Factors(rope, size("head_dim"));
+  std::vector<float> factors;
+  if (rope.getString("rope_type") == "llama3")
+    factors = llama3Factors(rope, size("head_dim"));
+  else if ((*source)->tensors().front().format == sprig::quant::Format::BF16)
+    factors = bf16Factors(*rope.getNumber("rope_theta"), size("head_dim"));
+  if (!factors.empty()) {
     if (llvm::Error error = writer.addTensor("rope_freqs.weight", sprig::quant::Format::F32,
                                              {int64_t(factors.size())}, factors))
       return error;
