@@ -7,10 +7,10 @@ include "mlir/Pass/PassBase.td"
 def CleanUpPass : Pass<"llm-clean-up", "func::FuncOp"> {
   let summary = "Constants and shapes made plain";
   let description = [{
-    Folds what says nothing and joins weight expressions, so that later passes and the package writer meet one form of
-    each thing: equal weights become one, a slice looks through a slice and into a concatenation, a concatenation takes
-    the inputs of its inputs, chains of `reshape` and `transpose` become one op or none, and attributes that repeat the
-    default go.
+    Applies the canonical forms of the dialect and joins equal expressions, so that later passes and the package writer
+    meet one form of each thing: equal weights are one, a slice looks through a slice and into a concatenation, a
+    concatenation takes the inputs of its inputs, chains of `reshape` and `transpose` are one op or none, a factor on an
+    embedding is the embedding's, and what repeats a default or changes nothing goes.
 
     ```mlir
     %a = llm.weight @model["a"] : tensor<64x32xf16>
@@ -22,8 +22,6 @@ def CleanUpPass : Pass<"llm-clean-up", "func::FuncOp"> {
     %n = llm.rms_norm %x eps(1.0e-5) : tensor<?x32xf32>
     %y = llm.linear %n, %b : ...
     ```
-
-    The canonical forms of the dialect (`canonicalize`) are applied on the way.
   }];
 }
 

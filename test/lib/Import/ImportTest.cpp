@@ -1,5 +1,6 @@
 // What an import makes of the metadata and tensors of a file.
 #include "test/lib/Import/ImportTesting.h"
+#include "test/lib/Weights/TinyLlama.h"
 
 #include <cmath>
 
@@ -182,12 +183,41 @@ TEST_F(ImportTest, ContextIsTheCachesCapacity) {
 }
 
 TEST_F(ImportTest, ExplicitDequantizeHasOneOpAUse) {
-  SmallModel model;
-  model.write(path("plain.gguf"));
   ImportOptions options;
   options.explicitDequantize = true;
-  import(model, options);
+  import(SmallModel(), options);
   EXPECT_TRUE(all<DequantizeOp>().empty()) << "floats need none";
+
+  ASSERT_FALSE(bool(writeTinyLlama(path("tiny.gguf"))));
+  llvm::Expected<OwningOpRef<ModuleOp>> imported = importModel(&context, path("tiny.gguf"), options);
+  ASSERT_TRUE(bool(imported));
+  module = std::move(*imported);
+  // Seven products a layer, the embedding and the head, which share one weight.
+  EXPECT_EQ(all<DequantizeOp>().size(), 2u * 7 + 2);
+  for (DequantizeOp dequantize : all<DequantizeOp>())
+    EXPECT_TRUE(dequantize->hasOneUse());
+  EXPECT_EQ(all<EmbeddingOp>()[0].getTable().getDefiningOp<DequantizeOp>().getInput(),
+            all<LinearOp>().back().getWeight().getDefiningOp<DequantizeOp>().getInput());
+}
+
+TEST_F(ImportTest, VersionsAndAlignmentsOfTheFileDoNotMatter) {
+  const auto text = [&](uint32_t version, uint64_t alignment) {
+    TinyLlamaOptions options;
+    options.version = version;
+    options.alignment = alignment;
+    EXPECT_FALSE(bool(writeTinyLlama(path("tiny.gguf"), options)));
+    llvm::Expected<OwningOpRef<ModuleOp>> imported = importModel(&context, path("tiny.gguf"));
+    EXPECT_TRUE(bool(imported));
+    auto source = (*imported)->lookupSymbol<SourceOp>("model");
+    source.removeBytesAttr(); // the one thing that differs
+    std::string printed;
+    llvm::raw_string_ostream stream(printed);
+    (*imported)->print(stream);
+    return printed;
+  };
+  const std::string expected = text(3, 32);
+  EXPECT_EQ(text(2, 32), expected);
+  EXPECT_EQ(text(3, 64), expected);
 }
 
 } // namespace
