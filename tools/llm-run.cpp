@@ -27,7 +27,7 @@ struct Arguments {
   uint64_t count = 128, topK = 0, seed = 0, lastN = 64;
   double temperature = 0, topP = 1, minP = 0, penalty = 1;
   bool chat = false, ignoreEnd = false, json = false, listDevices = false,
-       noCache = false, selfTest = false, special = false, poison = false;
+       noCache = false, selfTest = false, special = false, poison = false, fragile = false;
 };
 
 struct Closer {
@@ -118,6 +118,7 @@ private:
       options.cache_folder = "";
     else if (!args.cache.empty())
       options.cache_folder = args.cache.c_str();
+    options.robust = !args.fragile;
     const char *placements[] = {"auto", "in-place", "mapped", "staged"};
     for (int i = 0; i < 4; ++i)
       if (args.weights == placements[i])
@@ -360,6 +361,8 @@ int main(int argc, char **argv) {
                "Compares the device with the package's golden vectors");
   options.flag("--poison", args.poison,
                "Memory starts as NaN, to find reads of what was not written");
+  options.flag("--no-robust", args.fragile,
+               "Without robust buffer access, to see what it costs");
   options.flag("--json", args.json, "Prints one JSON object at the end");
   int exitCode = 0;
   if (!options.parse(argc, argv, exitCode))

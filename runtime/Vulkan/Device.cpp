@@ -113,7 +113,9 @@ Device::create(std::shared_ptr<Instance> instance,
 Device::~Device() {
   if (!device || !vk.DestroyDevice)
     return;
-  vk.DeviceWaitIdle(device);
+  // Mesa's drivers without hardware crash where an idle queue is waited for.
+  if (used)
+    vk.DeviceWaitIdle(device);
   vk.DestroyDevice(device, nullptr);
 }
 
@@ -122,6 +124,7 @@ Status Device::submit(const VkCommandBuffer *buffers, uint32_t count,
   VkSubmitInfo info{VK_STRUCTURE_TYPE_SUBMIT_INFO};
   info.commandBufferCount = count;
   info.pCommandBuffers = buffers;
+  used = true;
   std::lock_guard<std::mutex> lock(queueMutex);
   return checked(vk.QueueSubmit(queue, 1, &info, fence), "vkQueueSubmit",
                  chosen.name);

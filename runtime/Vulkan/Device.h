@@ -4,6 +4,7 @@
 
 #include "runtime/Vulkan/PhysicalDevice.h"
 
+#include <atomic>
 #include <functional>
 #include <mutex>
 
@@ -53,6 +54,7 @@ private:
   VkDevice device = VK_NULL_HANDLE;
   VkQueue queue = VK_NULL_HANDLE;
   std::mutex queueMutex;
+  std::atomic<bool> used{false}; ///< something was submitted
   bool robustAccess = false, keepsStatistics = false, imports = false,
        givesFeedback = false;
 };
