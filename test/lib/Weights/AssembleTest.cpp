@@ -95,8 +95,10 @@ TEST_F(AssembleTest, GPTQ) {
     auto expr =
         open("%c = " + packed.literal("tensor<" + rows + "x16xi32>") +
              scaleLiteral(true) + "%z = " + zero.literal("tensor<2x2xi32>") +
-             "%w = llm.assemble %c scales(%s) zeros(%z) : tensor<" + rows +
-             "x16xi32>, (tensor<2x16xf32>) zeros(tensor<2x2xi32>) -> "
+             "%w = llm.assemble %c scales(%s : tensor<2x16xf32>) zeros(%z : "
+             "tensor<2x2xi32>) : tensor<" +
+             rows +
+             "x16xi32> -> "
              "tensor<16x64x!llm.q<u" +
              std::to_string(bits) + ", 32:f32 zero u4>, #llm.layout<gptq>>");
     ASSERT_TRUE(expr);
@@ -118,8 +120,8 @@ TEST_F(AssembleTest, AWQ) {
   auto expr =
       open("%c = " + packed.literal("tensor<64x2xi32>") + scaleLiteral(true) +
            "%z = " + zero.literal("tensor<2x2xi32>") +
-           "%w = llm.assemble %c scales(%s) zeros(%z) : tensor<64x2xi32>, "
-           "(tensor<2x16xf32>) zeros(tensor<2x2xi32>) -> "
+           "%w = llm.assemble %c scales(%s : tensor<2x16xf32>) zeros(%z : "
+           "tensor<2x2xi32>) : tensor<64x2xi32> -> "
            "tensor<16x64x!llm.q<u4, 32:f32 zero u4>, #llm.layout<awq>>");
   ASSERT_TRUE(expr);
   compare(*expr, 4);
@@ -137,8 +139,8 @@ TEST_F(AssembleTest, PackedWithPackedZeros) {
   auto expr =
       open("%c = " + packed.literal("tensor<16x8xi32>") + scaleLiteral(false) +
            "%z = " + zero.literal("tensor<2x2xi32>") +
-           "%w = llm.assemble %c scales(%s) zeros(%z) : tensor<16x8xi32>, "
-           "(tensor<16x2xf32>) zeros(tensor<2x2xi32>) -> "
+           "%w = llm.assemble %c scales(%s : tensor<16x2xf32>) zeros(%z : "
+           "tensor<2x2xi32>) : tensor<16x8xi32> -> "
            "tensor<16x64x!llm.q<u4, 32:f32 zero u4>, #llm.layout<packed>>");
   ASSERT_TRUE(expr);
   compare(*expr, 4);
@@ -146,8 +148,8 @@ TEST_F(AssembleTest, PackedWithPackedZeros) {
   auto cut =
       open("%c = " + packed.literal("tensor<16x8xi32>") + scaleLiteral(false) +
            "%z = " + zero.literal("tensor<2x2xi32>") +
-           "%w = llm.assemble %c scales(%s) zeros(%z) : tensor<16x8xi32>, "
-           "(tensor<16x2xf32>) zeros(tensor<2x2xi32>) -> "
+           "%w = llm.assemble %c scales(%s : tensor<16x2xf32>) zeros(%z : "
+           "tensor<2x2xi32>) : tensor<16x8xi32> -> "
            "tensor<16x64x!llm.q<u4, 32:f32 zero u4>, #llm.layout<packed>>\n"
            "%t = llm.slice %w 5 to 6 axis 0 : "
            "tensor<16x64x!llm.q<u4, 32:f32 zero u4>, #llm.layout<packed>>");
@@ -162,10 +164,9 @@ TEST_F(AssembleTest, LevelsMinimaAndCodes) {
     %s1 = llm.weight dense<[[0.5]]> : tensor<1x1xf32>
     %m0 = llm.weight dense<[[7, 60]]> : tensor<1x2xi8>
     %m1 = llm.weight dense<[[0.25]]> : tensor<1x1xf32>
-    %w = llm.assemble %c scales(%s0, %s1) zeros(%m0, %m1)
-      : tensor<1x6xi8>, (tensor<1x2xi8>, tensor<1x1xf32>)
-        zeros(tensor<1x2xi8>, tensor<1x1xf32>)
-      -> tensor<1x8x!llm.q<u6, 4:u6-u6, 8:f32-f32>, #llm.layout<packed>>)");
+    %w = llm.assemble %c scales(%s0, %s1 : tensor<1x2xi8>, tensor<1x1xf32>)
+        zeros(%m0, %m1 : tensor<1x2xi8>, tensor<1x1xf32>)
+      : tensor<1x6xi8> -> tensor<1x8x!llm.q<u6, 4:u6-u6, 8:f32-f32>, #llm.layout<packed>>)");
   ASSERT_TRUE(expr);
   const uint64_t stream = 0x7f1ca2c31001;
   const auto got = numbers(*expr);
@@ -178,14 +179,14 @@ TEST_F(AssembleTest, LevelsMinimaAndCodes) {
   auto int8 = open(R"(
     %c = llm.weight dense<[[-128, 3], [127, -1]]> : tensor<2x2xi8>
     %s = llm.weight dense<[[0.5], [2.0]]> : tensor<2x1xf32>
-    %w = llm.assemble %c scales(%s) : tensor<2x2xi8>, (tensor<2x1xf32>)
-      -> tensor<2x2x!llm.q<i8, *:f32>, #llm.layout<packed>>)");
+    %w = llm.assemble %c scales(%s : tensor<2x1xf32>)
+      : tensor<2x2xi8> -> tensor<2x2x!llm.q<i8, *:f32>, #llm.layout<packed>>)");
   EXPECT_EQ(numbers(*int8), (std::vector<double>{-64, 1.5, 254, -2}));
   auto fp8 = open(R"(
     %c = llm.weight dense<[[56, -72]]> : tensor<1x2xi8>
     %s = llm.weight dense<[[-128]]> : tensor<1x1xi8>
-    %w = llm.assemble %c scales(%s) : tensor<1x2xi8>, (tensor<1x1xi8>)
-      -> tensor<1x2x!llm.q<f8E4M3, *:e8m0>, #llm.layout<packed>>)");
+    %w = llm.assemble %c scales(%s : tensor<1x1xi8>)
+      : tensor<1x2xi8> -> tensor<1x2x!llm.q<f8E4M3, *:e8m0>, #llm.layout<packed>>)");
   EXPECT_EQ(numbers(*fp8), (std::vector<double>{2, -2}));
 }
 
@@ -193,17 +194,16 @@ TEST_F(AssembleTest, Codebooks) {
   auto known = open(R"(
     %c = llm.weight dense<"0x0F87"> : tensor<1x2xi8>
     %s = llm.weight dense<[[2.0]]> : tensor<1x1xf32>
-    %w = llm.assemble %c scales(%s) : tensor<1x2xi8>, (tensor<1x1xf32>)
-      -> tensor<1x4x!llm.q<cb<nf4, 4>, *:f32>, #llm.layout<packed>>)");
+    %w = llm.assemble %c scales(%s : tensor<1x1xf32>)
+      : tensor<1x2xi8> -> tensor<1x4x!llm.q<cb<nf4, 4>, *:f32>, #llm.layout<packed>>)");
   EXPECT_EQ(numbers(*known),
             (std::vector<double>{2, -2, 0, 2 * double(0.07958029955625534f)}));
   auto learned = open(R"(
     %c = llm.weight dense<"0xE4E4"> : tensor<2x1xi8>
     %s = llm.weight dense<1.0> : tensor<1xf32>
     %b = llm.weight dense<[[0.0, 1.0, 2.0, 3.0], [10.0, 11.0, 12.0, 13.0]]> : tensor<2x4xf32>
-    %w = llm.assemble %c scales(%s) codebook(%b : tensor<2x4xf32>)
-      : tensor<2x1xi8>, (tensor<1xf32>)
-      -> tensor<2x4x!llm.q<cb<mine, 2>, *:f32>, #llm.layout<packed>>)");
+    %w = llm.assemble %c scales(%s : tensor<1xf32>) codebook(%b : tensor<2x4xf32>)
+      : tensor<2x1xi8> -> tensor<2x4x!llm.q<cb<mine, 2>, *:f32>, #llm.layout<packed>>)");
   EXPECT_EQ(numbers(*learned),
             (std::vector<double>{0, 1, 2, 3, 10, 11, 12, 13}));
 }
@@ -212,18 +212,18 @@ TEST_F(AssembleTest, Refuses) {
   const std::string codes = "%c = llm.weight dense<0> : tensor<16x8xi32>\n";
   EXPECT_MESSAGE(
       refusal(codes + "%s = llm.weight dense<1.0> : tensor<3xf32>\n"
-                      "%w = llm.assemble %c scales(%s) : tensor<16x8xi32>, "
-                      "(tensor<3xf32>) -> "
+                      "%w = llm.assemble %c scales(%s : tensor<3xf32>) : "
+                      "tensor<16x8xi32> -> "
                       "tensor<16x64x!llm.q<u4, 32:f32>, #llm.layout<packed>>"),
       "expects 32 scales, but got 3");
-  EXPECT_MESSAGE(
-      refusal(codes + "%s = llm.weight dense<1.0> : tensor<16x2xf32>\n"
-                      "%z = llm.weight dense<1> : tensor<3xi32>\n"
-                      "%w = llm.assemble %c scales(%s) zeros(%z) : "
-                      "tensor<16x8xi32>, (tensor<16x2xf32>) "
-                      "zeros(tensor<3xi32>) -> tensor<16x64x!llm.q<u4, 32:f32 "
-                      "zero u4>, #llm.layout<packed>>"),
-      "or 4 words of them, but got 3");
+  EXPECT_MESSAGE(refusal(codes +
+                         "%s = llm.weight dense<1.0> : tensor<16x2xf32>\n"
+                         "%z = llm.weight dense<1> : tensor<3xi32>\n"
+                         "%w = llm.assemble %c scales(%s : tensor<16x2xf32>) "
+                         "zeros(%z : tensor<3xi32>) : tensor<16x8xi32> -> "
+                         "tensor<16x64x!llm.q<u4, 32:f32 "
+                         "zero u4>, #llm.layout<packed>>"),
+                 "or 4 words of them, but got 3");
 }
 
 } // namespace
