@@ -31,7 +31,11 @@ public:
   KVSlots<F> &get(StringRef symbol, int64_t index, KVType type);
   /// Null when the cache was never touched.
   const KVSlots<F> *find(StringRef symbol, int64_t index) const;
-  void erase(StringRef symbol, int64_t index) { caches.erase({symbol.str(), index}); }
+  bool empty() const { return caches.empty(); }
+  /// Drops the caches whose (symbol, index) the predicate refuses.
+  template <typename Predicate> void eraseUnless(Predicate keep) {
+    std::erase_if(caches, [&](const auto &entry) { return !keep(entry.first); });
+  }
   void clear() { caches.clear(); }
   void truncate(int64_t slots);
 

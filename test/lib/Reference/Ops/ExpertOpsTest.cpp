@@ -27,14 +27,14 @@ TEST(ExpertOps, RouteSoftmax) {
 
 TEST(ExpertOps, RouteSigmoidWithBias) {
   // The bias decides who is chosen, not how much it weighs.
-  expectRoute(" score(sigmoid) bias(%b : tensor<4xf32>)", {0, 0, 1.098612289, -9}, 4, {1, 2}, {0.5, 0.75});
+  expectRoute(" score sigmoid bias(%b : tensor<4xf32>)", {0, 0, 1.098612289, -9}, 4, {1, 2}, {0.5, 0.75});
 }
 
 TEST(ExpertOps, RouteTiesToTheLowerId) { expectRoute("", {1, 1, 1, 1}, 4, {0, 1}, {0.25, 0.25}); }
 
 TEST(ExpertOps, RouteInGroups) {
   // Groups (0, 1) and (2, 3): the first has the best expert, but the second the better two.
-  expectRoute(" score(sigmoid) groups(2) top_groups(1)", {2, -5, 1, 1}, 4, {2, 3}, {0.731058579, 0.731058579});
+  expectRoute(" score sigmoid groups(2) top_groups(1)", {2, -5, 1, 1}, 4, {2, 3}, {0.731058579, 0.731058579});
 }
 
 TEST(ExpertOps, ExpertLinear) {

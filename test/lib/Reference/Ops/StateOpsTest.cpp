@@ -70,9 +70,9 @@ TEST(StateOps, Windows) {
 }
 
 TEST(StateOps, OtherMasks) {
-  EXPECT_EQ(seen("mask(full)", 0, 4), (std::vector<int>{0, 1, 2, 3}));
-  EXPECT_EQ(seen("window(4) mask(chunked)", 6), (std::vector<int>{4, 5, 6}));
-  EXPECT_EQ(seen("window(4) mask(chunked)", 4), (std::vector<int>{4}));
+  EXPECT_EQ(seen("mask full", 0, 4), (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_EQ(seen("window(4) mask chunked", 6), (std::vector<int>{4, 5, 6}));
+  EXPECT_EQ(seen("window(4) mask chunked", 4), (std::vector<int>{4}));
 }
 
 TEST(StateOps, BlockMasks) {
