@@ -1,0 +1,37 @@
+// Perplexity of the default model against shared/reference/perplexity.json (Hugging Face transformers, f32).
+#include "tools/Eval/Evaluate.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace mlir::llm;
+
+TEST(Perplexity, SmolLM2AgreesWithTransformers) {
+  const std::string model = SPRIG_BINARY_DIR "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
+  const std::string shared = SPRIG_SHARED_DIR;
+  if (!llvm::sys::fs::exists(model))
+    GTEST_SKIP() << "needs " << model << ": run tools/fetch-model.sh";
+  auto buffer = llvm::MemoryBuffer::getFile(shared + "/reference/perplexity.json");
+  if (!buffer)
+    GTEST_SKIP() << "needs " << shared << "/reference";
+  auto expected = llvm::json::parse((*buffer)->getBuffer());
+  ASSERT_TRUE(bool(expected));
+  const llvm::json::Array *windows = expected->getAsObject()->getObject("smollm2")->getArray("window_nll");
+
+  auto opened = EvalModel::open(model, {});
+  ASSERT_TRUE(bool(opened)) << llvm::toString(opened.takeError());
+  TextOptions text;
+  text.file = shared + "/text/persuasion.txt";
+  text.skipChars = 2000, text.chars = 38000, text.windows = int64_t(windows->size());
+  auto tokens = cutText(**opened, text);
+  ASSERT_TRUE(bool(tokens)) << llvm::toString(tokens.takeError());
+  reference::Workers workers;
+  auto scores = scoreWindows(**opened, nullptr, *tokens, workers, [](size_t, size_t, auto) {});
+  ASSERT_TRUE(bool(scores)) << llvm::toString(scores.takeError());
+  ASSERT_EQ(scores->size(), windows->size());
+  for (size_t i = 0; i < scores->size(); ++i)
+    EXPECT_NEAR((*scores)[i].negativeLogLikelihood, *(*windows)[i].getAsNumber(), 0.0005) << "window " << i;
+}
