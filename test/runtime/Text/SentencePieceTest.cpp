@@ -29,7 +29,7 @@ TokenizerBuilder pieceBuilder(std::initializer_list<std::string_view> pieces) {
   return builder;
 }
 
-constexpr std::initializer_list<std::string_view> kPieces = {
+const std::initializer_list<std::string_view> kPieces = {
     "bc", "ab", "abc", "\u2581a", "a", "b", "c", "\u2581", "\u00E9"};
 
 } // namespace
