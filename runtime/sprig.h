@@ -35,6 +35,11 @@
  * are called a C string. Token ids are 32-bit numbers below the model's
  * vocabulary. Sizes are in bytes, times in seconds.
  *
+ * Vulkan is loaded when the first model is opened or devices are listed: a
+ * program that links this library starts where there is no Vulkan at all. The
+ * environment variable SPRIG_VULKAN_LIBRARY names another loader than
+ * libvulkan.so.1.
+ *
  * Growth. Structures of options and results begin with struct_bytes, set by the
  * matching sprig_..._init function or by the caller to sizeof the structure, so
  * that later versions can append fields.

@@ -24,3 +24,7 @@ if os.path.isdir(shared):
     config.available_features.add("shared")
 if os.path.exists(model):
     config.available_features.add("model")
+radv = "/usr/share/vulkan/icd.d/radeon_icd.x86_64.json"
+config.substitutions.append(("%radv_icd", radv))
+if os.path.exists(radv):
+    config.available_features.add("radv")

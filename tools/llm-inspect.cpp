@@ -10,6 +10,7 @@
 #include "tools/Support/Html.h"
 #include "tools/Support/Json.h"
 #include "tools/Support/Options.h"
+#include "tools/Support/Process.h"
 
 #include <algorithm>
 
@@ -19,10 +20,10 @@ using namespace sprig::tools;
 namespace {
 
 struct Arguments {
-  std::string model, device, target, html;
+  std::string model, device, target, html, cache;
   double bandwidth = 0;
   uint64_t depth = 0;
-  bool json = false, stats = false, verify = false;
+  bool json = false, stats = false, verify = false, pipelines = false;
 };
 
 int fail(const std::string &message) {
@@ -43,21 +44,26 @@ struct Facts {
   double perToken = 0; ///< characters
   std::string device;  ///< that made the statistics
   KernelStatistics statistics;
+  uint32_t created = 0, cacheHits = 0; ///< pipelines
+  double createSeconds = 0;
 
   const TargetSummary &target() const { return targets[chosen]; }
 };
 
-Status collectStatistics(const Arguments &args, Facts &facts) {
+/// Creates every pipeline of the target that fits the device, for the driver's
+/// statistics or for the pipeline cache: drivers keep no statistics of what
+/// they take from a cache.
+Status createPipelines(const Arguments &args, Facts &facts) {
   DeviceChoice choice;
   choice.device = args.device;
   choice.target = args.target;
-  choice.statistics = true;
+  choice.statistics = args.stats;
   Result<OpenedDevice> opened = openDevice(*facts.package, choice);
   if (!opened.ok())
     return opened.status();
   facts.chosen = opened->target;
   facts.device = opened->device->physical().name;
-  if (!opened->device->statistics())
+  if (args.stats && !opened->device->statistics())
     return {
         StatusCode::Unsupported,
         concat("expects a driver with VK_KHR_pipeline_executable_properties,"
@@ -66,20 +72,26 @@ Status collectStatistics(const Arguments &args, Facts &facts) {
                ") has none")};
   const format::Target &target =
       *facts.package->metadata().targets()->Get(opened->target);
+  std::string folder =
+      args.cache.empty() ? vulkan::defaultCacheFolder() : args.cache;
   Result<std::shared_ptr<vulkan::PipelineCache>> cache =
-      vulkan::PipelineCache::open(opened->device, "");
+      vulkan::PipelineCache::open(opened->device, args.stats ? "" : folder);
   if (!cache.ok())
     return cache.status();
   vulkan::Pipelines pipelines(opened->device, *cache, target);
   std::vector<uint32_t> all(target.kernels()->size());
   for (uint32_t i = 0; i < all.size(); ++i)
     all[i] = i;
+  Stopwatch clock;
   if (Status status = pipelines.ensure(all); !status.ok())
     return status;
-  for (uint32_t i : all)
+  facts.createSeconds = clock.seconds();
+  facts.created = pipelines.created();
+  facts.cacheHits = pipelines.cacheHits();
+  for (uint32_t i = 0; args.stats && i < all.size(); ++i)
     facts.statistics.push_back(
         vulkan::statisticsOf(*opened->device, pipelines.pipeline(i)));
-  return {};
+  return (*cache)->save();
 }
 
 std::string widthList(const std::map<uint32_t, uint32_t> &counts) {
@@ -152,6 +164,11 @@ void print(const Arguments &args, const Facts &facts) {
                   kernel.workgroup.c_str(),
                   widthList(kernel.dispatches).c_str());
   }
+  if (args.pipelines)
+    std::printf("\npipelines of target %s on %s: %u created in %.2f s, %u of "
+                "them from the cache\n",
+                facts.target().name.c_str(), facts.device.c_str(),
+                facts.created, facts.createSeconds, facts.cacheHits);
   if (!facts.statistics.empty()) {
     std::printf("\nwhat %s makes of the kernels of target %s\n",
                 facts.device.c_str(), facts.target().name.c_str());
@@ -229,8 +246,11 @@ std::string jsonText(const Arguments &args, const Facts &facts) {
   json.pair("bytes_per_token", target.bytesPerToken);
   json.pair("kv_bytes_per_cached_token", target.kvBytesPerToken);
   addMemory(json, target.memory);
-  if (!facts.device.empty())
-    json.pair("statistics_device", facts.device);
+  if (!facts.device.empty()) {
+    json.key("pipelines").open('{').pair("device", facts.device);
+    json.pair("created", facts.created).pair("cache_hits", facts.cacheHits);
+    json.pair("seconds", facts.createSeconds).close();
+  }
   if (args.bandwidth > 0) {
     Reach can = reach(target, args.bandwidth, args.depth, facts.perToken);
     json.key("bandwidth").open('{').pair("gb_per_s", args.bandwidth);
@@ -317,8 +337,8 @@ int run(const Arguments &args) {
                        args.target, "'"));
   if (args.bandwidth > 0)
     facts.perToken = charactersPerToken(**package);
-  if (args.stats)
-    if (Status status = collectStatistics(args, facts); !status.ok())
+  if (args.stats || args.pipelines)
+    if (Status status = createPipelines(args, facts); !status.ok())
       return fail(status.message());
   if (args.json)
     std::puts(jsonText(args, facts).c_str());
@@ -349,7 +369,11 @@ int main(int argc, char **argv) {
                  "Cached tokens that --bandwidth counts (0)");
   options.flag("--stats", args.stats,
                "What the driver's compiler makes of each kernel");
-  options.text("--device", args.device, "NAME|INDEX", "The driver for --stats");
+  options.flag("--pipelines", args.pipelines,
+               "Creates all pipelines and says how many the cache had");
+  options.text("--cache", args.cache, "FOLDER", "Of the pipeline cache");
+  options.text("--device", args.device, "NAME|INDEX",
+               "The device for --stats and --pipelines");
   options.flag("--verify", args.verify, "Also hashes the weights");
   options.text("--html", args.html, "FILE", "Writes a report");
   options.flag("--json", args.json, "Prints one JSON object");

@@ -1,5 +1,7 @@
-// llm-tokenize: text to tokens and back, and conversations through a chat template.
+// llm-tokenize: text to tokens and back, and conversations through a chat
+// template.
 #include "lib/Import/GGUFTokenizer.h"
+#include "runtime/Model/ModelText.h"
 #include "runtime/Text/ChatTemplate.h"
 #include "runtime/Text/TokenStream.h"
 #include "llvm/Support/FileSystem.h"
@@ -28,33 +30,75 @@ struct Arguments {
   bool special = false, noGenerationPrompt = false, json = false;
 };
 
-llvm::Error error(const llvm::Twine &message) { return llvm::createStringError(message); }
-llvm::Error error(const sprig::Status &status) { return error(status.message()); }
+llvm::Error error(const llvm::Twine &message) {
+  return llvm::createStringError(message);
+}
+llvm::Error error(const sprig::Status &status) {
+  return error(status.message());
+}
 
 llvm::Expected<std::string> readFile(llvm::StringRef path) {
-  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(
+      path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!buffer)
     return error("cannot read '" + path + "': " + buffer.getError().message());
   return (*buffer)->getBuffer().str();
 }
 
-llvm::Expected<llm::GGUFTokenizer> readModel(llvm::StringRef path) {
+/// What a model's file says about text, and whatever the views look into.
+struct Model {
+  std::shared_ptr<const sprig::Package> package;
+  std::optional<llm::GGUFTokenizer> imported;
+  sprig::TokenizerData data;
+  std::string chatTemplate;
+};
+
+llvm::Expected<Model> readPackage(const std::string &path) {
+  auto package = sprig::Package::open(path);
+  if (!package.ok())
+    return error(package.status());
+  Model model;
+  model.package = std::move(*package);
+  const sprig::format::Package &metadata = model.package->metadata();
+  if (!metadata.tokenizer())
+    return error("'" + path + "' has no tokenizer");
+  model.data = sprig::tokenizerData(*metadata.tokenizer());
+  if (metadata.chat_template())
+    model.chatTemplate = metadata.chat_template()->str();
+  return model;
+}
+
+llvm::Expected<Model> readModel(const std::string &path) {
   if (llvm::sys::fs::is_directory(path))
-    return error("'" + path + "' is a folder; expects a .gguf file (folders are not supported yet)");
-  llvm::Expected<std::unique_ptr<llm::GGUFFile>> file = llm::GGUFFile::open(path);
+    return error("'" + path +
+                 "' is a folder; expects a .gguf or a .sprig file (folders are "
+                 "not supported yet)");
+  auto start =
+      llvm::MemoryBuffer::getFileSlice(path, sizeof(sprig::format::kMagic), 0);
+  const llvm::StringRef magicBytes(sprig::format::kMagic,
+                                   sizeof(sprig::format::kMagic));
+  if (start && (*start)->getBuffer() == magicBytes)
+    return readPackage(path);
+  llvm::Expected<std::unique_ptr<llm::GGUFFile>> file =
+      llm::GGUFFile::open(path);
   if (!file)
     return file.takeError();
-  llvm::Expected<std::optional<llm::GGUFTokenizer>> model = llm::readGGUFTokenizer(**file);
-  if (!model)
-    return model.takeError();
-  if (!*model)
+  llvm::Expected<std::optional<llm::GGUFTokenizer>> read =
+      llm::readGGUFTokenizer(**file);
+  if (!read)
+    return read.takeError();
+  if (!*read)
     return error("'" + path + "' has no tokenizer");
-  return std::move(**model);
+  Model model;
+  model.imported = std::move(**read);
+  model.chatTemplate = model.imported->chatTemplate;
+  return model;
 }
 
 class Run {
 public:
-  Run(const Arguments &arguments, const llm::GGUFTokenizer &model, const sprig::Tokenizer &tokenizer)
+  Run(const Arguments &arguments, const Model &model,
+      const sprig::Tokenizer &tokenizer)
       : arguments(arguments), model(model), tokenizer(tokenizer) {}
 
   llvm::Error run() {
@@ -80,9 +124,11 @@ private:
   llvm::Error decode() {
     for (const uint32_t token : arguments.tokens)
       if (token >= tokenizer.size())
-        return error("--decode expects tokens below " + llvm::Twine(tokenizer.size()) + ", but got " +
+        return error("--decode expects tokens below " +
+                     llvm::Twine(tokenizer.size()) + ", but got " +
                      llvm::Twine(token));
-    const std::string text = tokenizer.decode(arguments.tokens, {.control = true});
+    const std::string text =
+        tokenizer.decode(arguments.tokens, {.control = true});
     print(&text, nullptr);
     return llvm::Error::success();
   }
@@ -95,7 +141,9 @@ private:
         return read.takeError();
       source = std::move(*read);
     } else if (source.empty()) {
-      return error("'" + arguments.model + "' has no chat template; give one with --template FILE.jinja");
+      return error(
+          "'" + arguments.model +
+          "' has no chat template; give one with --template FILE.jinja");
     }
     llvm::Expected<sprig::ChatInput> input = readInput();
     if (!input)
@@ -117,8 +165,8 @@ private:
   llvm::Expected<sprig::ChatInput> readInput() {
     sprig::ChatInput input;
     input.addGenerationPrompt = !arguments.noGenerationPrompt;
-    const std::pair<const std::string &, std::string &> files[] = {{arguments.chat, input.messages},
-                                                                   {arguments.tools, input.tools}};
+    const std::pair<const std::string &, std::string &> files[] = {
+        {arguments.chat, input.messages}, {arguments.tools, input.tools}};
     for (const auto &[path, out] : files) {
       if (path.empty())
         continue;
@@ -127,10 +175,11 @@ private:
         return read.takeError();
       out = std::move(*read);
     }
-    if (model.tables.bos >= 0)
-      input.bosToken = tokenizer.bytes(uint32_t(model.tables.bos));
-    if (!model.tables.endTokens.empty())
-      input.eosToken = tokenizer.bytes(model.tables.endTokens.front());
+    const sprig::TokenizerData &data = tokenizer.data();
+    if (data.bos >= 0)
+      input.bosToken = tokenizer.bytes(uint32_t(data.bos));
+    if (!data.endTokens.empty())
+      input.eosToken = tokenizer.bytes(data.endTokens.front());
     for (const std::string &variable : arguments.variables) {
       const auto [name, value] = llvm::StringRef(variable).split('=');
       if (name.empty() || name.size() == variable.size())
@@ -140,7 +189,8 @@ private:
     return input;
   }
 
-  /// Text and tokens with --json; without it the text if there is one, else the tokens.
+  /// Text and tokens with --json; without it the text if there is one, else the
+  /// tokens.
   void print(const std::string *text, const std::vector<uint32_t> *tokens) {
     if (arguments.json) {
       llvm::json::OStream json(llvm::outs());
@@ -163,15 +213,16 @@ private:
   }
 
   const Arguments &arguments;
-  const llm::GGUFTokenizer &model;
+  const Model &model;
   const sprig::Tokenizer &tokenizer;
 };
 
 llvm::Error runTool(const Arguments &arguments) {
-  llvm::Expected<llm::GGUFTokenizer> model = readModel(arguments.model);
+  llvm::Expected<Model> model = readModel(arguments.model);
   if (!model)
     return model.takeError();
-  const auto tokenizer = sprig::Tokenizer::create(model->tables.data());
+  const auto tokenizer = sprig::Tokenizer::create(
+      model->imported ? model->imported->tables.data() : model->data);
   if (!tokenizer.ok())
     return error(tokenizer.status());
   return Run(arguments, *model, *tokenizer).run();
@@ -181,29 +232,46 @@ llvm::Error runTool(const Arguments &arguments) {
 
 int main(int argc, char **argv) {
   Arguments arguments;
-  CLI::App app("Shows how a model reads text: as tokens, and conversations through its chat template.", "llm-tokenize");
+  CLI::App app("Shows how a model reads text: as tokens, and conversations "
+               "through its chat template.",
+               "llm-tokenize");
   app.footer(kExamples);
   app.set_version_flag("--version", "llm-tokenize (Sprig) " SPRIG_VERSION);
-  app.add_option("model", arguments.model, "A .gguf file")->required();
+  app.add_option("model", arguments.model, "A .gguf or a .sprig file")
+      ->required();
   auto *what = app.add_option_group("what", "One of");
   what->add_option("--text", arguments.text, "Text to tokenise");
-  what->add_option("--file", arguments.file, "A file of text to tokenise; - is the standard input");
-  what->add_option("--decode", arguments.tokens, "Token ids, comma-separated, to write as text")->delimiter(',');
-  auto *chat = what->add_option("--chat", arguments.chat, "A JSON list of messages for the chat template");
+  what->add_option("--file", arguments.file,
+                   "A file of text to tokenise; - is the standard input");
+  what->add_option("--decode", arguments.tokens,
+                   "Token ids, comma-separated, to write as text")
+      ->delimiter(',');
+  auto *chat =
+      what->add_option("--chat", arguments.chat,
+                       "A JSON list of messages for the chat template");
   what->require_option(1);
-  app.add_flag("--special", arguments.special, "Control tokens in the text are parsed; otherwise they stay text");
-  app.add_option("--template", arguments.chatTemplate, "A template of Jinja instead of the model's own")->needs(chat);
-  app.add_option("--tools", arguments.tools, "A JSON list of tools for the template")->needs(chat);
-  app.add_option("--set", arguments.variables, "NAME=JSON: a variable for the template; repeatable")
+  app.add_flag(
+      "--special", arguments.special,
+      "Control tokens in the text are parsed; otherwise they stay text");
+  app.add_option("--template", arguments.chatTemplate,
+                 "A template of Jinja instead of the model's own")
+      ->needs(chat);
+  app.add_option("--tools", arguments.tools,
+                 "A JSON list of tools for the template")
+      ->needs(chat);
+  app.add_option("--set", arguments.variables,
+                 "NAME=JSON: a variable for the template; repeatable")
       ->needs(chat)
       ->allow_extra_args(false);
-  app.add_flag("--no-generation-prompt", arguments.noGenerationPrompt, "Do not begin the assistant's turn")
+  app.add_flag("--no-generation-prompt", arguments.noGenerationPrompt,
+               "Do not begin the assistant's turn")
       ->needs(chat);
   app.add_flag("--json", arguments.json, "Print one JSON object: tokens, text");
   CLI11_PARSE(app, argc, argv);
 
   if (llvm::Error failure = runTool(arguments)) {
-    llvm::errs() << "llm-tokenize: error: " << llvm::toString(std::move(failure)) << '\n';
+    llvm::errs() << "llm-tokenize: error: "
+                 << llvm::toString(std::move(failure)) << '\n';
     return 1;
   }
   return 0;

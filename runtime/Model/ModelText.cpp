@@ -11,7 +11,9 @@ std::span<const T> view(const flatbuffers::Vector<T> *vector) {
   return {vector->data(), vector->size()};
 }
 
-TokenizerData tables(const format::Tokenizer &tokenizer) {
+} // namespace
+
+TokenizerData tokenizerData(const format::Tokenizer &tokenizer) {
   TokenizerData data;
   data.kind = TokenizerKind(tokenizer.kind());
   data.pre = tokenizer.pre()->string_view();
@@ -33,13 +35,11 @@ TokenizerData tables(const format::Tokenizer &tokenizer) {
   return data;
 }
 
-} // namespace
-
 Result<const Tokenizer *> ModelText::tokenizer() {
   std::call_once(once, [this] {
     const format::Tokenizer *tokenizer = package.metadata().tokenizer();
     if (tokenizer)
-      made.emplace(Tokenizer::create(tables(*tokenizer)));
+      made.emplace(Tokenizer::create(tokenizerData(*tokenizer)));
     else
       made.emplace(Status(StatusCode::Unsupported,
                           "the package has no tokenizer; give token ids"));

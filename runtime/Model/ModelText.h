@@ -11,6 +11,9 @@
 
 namespace sprig {
 
+/// Views of a package's tokenizer.
+TokenizerData tokenizerData(const format::Tokenizer &tokenizer);
+
 /// The tokenizer of a package, made on first use: a program that is given token
 /// ids never pays for it. Thread-safe.
 class ModelText {

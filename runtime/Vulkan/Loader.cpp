@@ -1,17 +1,22 @@
 #include "runtime/Vulkan/Loader.h"
 #include "runtime/Support/Strings.h"
 
+#include <cstdlib>
 #include <dlfcn.h>
 
 namespace sprig::vulkan {
 namespace {
 
 Result<GlobalFunctions> load() {
-  // Android names it without the version.
-  const char *names[] = {"libvulkan.so.1", "libvulkan.so"};
+  // Android names it without the version. The variable is for systems that keep
+  // theirs elsewhere.
+  const char *chosen = std::getenv("SPRIG_VULKAN_LIBRARY");
+  const char *names[] = {chosen ? chosen : "libvulkan.so.1", "libvulkan.so"};
   void *library = nullptr;
   std::string why;
   for (const char *name : names) {
+    if (chosen && name != chosen)
+      break;
     library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (library)
       break;

@@ -7,7 +7,7 @@
 
 namespace sprig::vulkan {
 
-/// Opens libvulkan.so.1 once a process and keeps it open: drivers start threads
+/// Opens libvulkan.so.1 (or what SPRIG_VULKAN_LIBRARY names) once a process and keeps it open: drivers start threads
 /// that outlive an instance, so the library is never unloaded. Where there is
 /// none, the error says which package brings it.
 Result<GlobalFunctions> loadVulkan();
