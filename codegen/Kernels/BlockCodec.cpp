@@ -61,7 +61,6 @@ static const CodecList &codecs() {
     addPlainCodecs(made);
     addLegacyCodecs(made);
     addKCodecs(made);
-    addGridCodecs(made);
     return made;
   }();
   return list;

@@ -118,7 +118,6 @@ using CodecList = std::vector<std::unique_ptr<BlockCodec>>;
 void addPlainCodecs(CodecList &list);
 void addLegacyCodecs(CodecList &list);
 void addKCodecs(CodecList &list);
-void addGridCodecs(CodecList &list);
 
 // Shared by the codecs.
 /// Byte `i` of a list of words, as an i32 in 0 … 255.

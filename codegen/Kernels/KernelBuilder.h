@@ -123,10 +123,6 @@ public:
   void store(Value value, Value array, Value element);
   void barrier();
 
-  /// A table of words in the kernel's code, for `lookUp`; equal tables are one.
-  Value table(ArrayRef<uint32_t> words);
-  Value lookUp(Value table, Value index);
-
   // Control flow.
   using LoopBody = function_ref<Values(Value index, ValueRange carried)>;
   /// for (index = lower; index < upper; index += step); returns the carried
@@ -175,10 +171,8 @@ private:
   OpBuilder builder;
   Location location;
   gpu::GPUFuncOp function;
-  Values arrays; ///< of the bindings: a memref, or the image of a texel view
   DenseMap<Attribute, Value> constants;
   DenseMap<unsigned, Value> ids;
-  DenseMap<Attribute, Value> tables;
 };
 
 } // namespace mlir::llm

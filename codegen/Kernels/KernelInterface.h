@@ -13,16 +13,6 @@ namespace mlir::llm {
 
 enum class Access : uint8_t { Read = 1, Write = 2, ReadWrite = 3 };
 
-/// What a binding's bytes look like through a view of a storage texel buffer;
-/// the numbers are those of VkFormat.
-enum class TexelFormat : uint32_t {
-  None = 0, ///< no view: a storage or uniform buffer
-  R32Uint = 98,
-  R32Sfloat = 100,
-  Rgba32Uint = 107,
-  Rgba32Sfloat = 109
-};
-
 /// One buffer of descriptor set 0; its position in the list is its binding
 /// number.
 struct KernelBinding {
@@ -32,7 +22,6 @@ struct KernelBinding {
       0; ///< least bytes for one token, or in all where `perToken` is false
   bool perToken = false; ///< grows with the width of the step
   bool uniform = false;  ///< a uniform buffer instead of a storage buffer
-  TexelFormat texel = TexelFormat::None; ///< read through a texel view
 };
 
 /// Workgroups along one dimension: `fixed`, or `fixed` for every started tile

@@ -94,11 +94,6 @@ LogicalResult checkLimits(const KernelInterface &interface,
                     interface.groups[i].fixed);
   for (const KernelBinding &binding : interface.bindings) {
     uint64_t most = binding.uniform ? limits.uniformRange : limits.storageRange;
-    bool wide = binding.texel == TexelFormat::Rgba32Uint ||
-                binding.texel == TexelFormat::Rgba32Sfloat;
-    if (binding.texel != TexelFormat::None)
-      most = std::min<uint64_t>(most, uint64_t(limits.texelElements) *
-                                          (wide ? 16 : 4));
     if (binding.bytes > most)
       return refuse("bytes in the binding of " + binding.role, most,
                     binding.bytes);
