@@ -52,13 +52,21 @@ public:
     std::vector<double> scale(N * K, 1), offset(N * K, 0);
     if (failed(readLevels(scale, offset)))
       return failure();
+    // Column k of the result is column order[k] of the codes; groups of scales count the result's columns.
+    ArrayRef<int32_t> order;
+    if (op.getOrder()) {
+      order = context.ints(op.getOrder());
+      for (int32_t column : order)
+        if (column < 0 || size_t(column) >= K)
+          return op.emitOpError("expects an order of columns from 0 to ") << K - 1 << ", but got " << column;
+    }
     const bool zero = llvm::any_of(levels, [](const QuantLevel &level) { return level.hasZero(); });
     F *numbers = context.make(op.getResult(), int64_t(N));
     const size_t perRow = size_t(codes.elements()) / N;
     context.workers().ranges(N, 16, [&](size_t begin, size_t end) {
       for (size_t n = begin; n < end; ++n)
         for (size_t k = 0; k < K; ++k) {
-          const double code = meaningOfCode(element.getCode(), codebookOf(n), codeAt(stream, perRow, n, k));
+          const double code = meaningOfCode(element.getCode(), codebookOf(n), codeAt(stream, perRow, n, order.empty() ? k : size_t(order[k])));
           const size_t i = n * K + k;
           numbers[i] = F(zero ? scale[i] * (code - offset[i]) : scale[i] * code + offset[i]);
         }

@@ -2,6 +2,9 @@
 // is held as the numbers it means, so slicing one is slicing numbers.
 #include "lib/Reference/Interpreter.h"
 
+#include <algorithm>
+#include <numeric>
+
 using namespace mlir;
 using namespace mlir::llm;
 using namespace mlir::llm::reference;
@@ -140,6 +143,18 @@ template <typename F> static LogicalResult evaluateTranspose(const OpContext<F> 
   return success();
 }
 
+template <typename F> static LogicalResult evaluateArgsort(const OpContext<F> &context) {
+  auto op = cast<ArgsortOp>(context.op);
+  const ArrayRef<int32_t> keys = context.ints(op.getInput());
+  int32_t *order;
+  Tensor result = Tensor::make<int32_t>({int64_t(keys.size())}, order);
+  std::iota(order, order + keys.size(), 0);
+  std::sort(order, order + keys.size(),
+            [&](int32_t left, int32_t right) { return std::pair(keys[left], left) < std::pair(keys[right], right); });
+  context.set(op.getResult(), result);
+  return success();
+}
+
 /// The same numbers under the shape of the result: reshape, dequantise, relayout. Also quantise, before the interpreter
 /// rounds the result to its type.
 template <typename F> static LogicalResult evaluateSameNumbers(const OpContext<F> &context) {
@@ -157,6 +172,7 @@ template <typename F> void reference::addWeightOps(OpTable<F> &table) {
   table[TypeID::get<GatherOp>()] = {evaluateGather<F>};
   table[TypeID::get<ConcatOp>()] = {evaluateConcat<F>};
   table[TypeID::get<ScaleAxisOp>()] = {evaluateScaleAxis<F>};
+  table[TypeID::get<ArgsortOp>()] = {evaluateArgsort<F>};
   table[TypeID::get<TransposeOp>()] = {evaluateTranspose<F>};
   table[TypeID::get<ReshapeOp>()] = {evaluateSameNumbers<F>};
   table[TypeID::get<DequantizeOp>()] = {evaluateSameNumbers<F>};

@@ -24,6 +24,17 @@ TEST(AssembleOps, GPTQ) {
                   {-1.5, -1, -0.5, 0, 4, 5, 6, 7, 14, -16, 14, -16, 52, -8, 52, -8});
 }
 
+TEST(AssembleOps, AnOrderPicksColumnsOfTheCodes) {
+  // Codes 1 … 8; the groups of scales are those of the result's columns.
+  expectAssembled(R"(  %c = llm.weight dense<[[-2023406815]]> : tensor<1x1xi32>
+  %s = llm.weight dense<[[1.0], [10.0]]> : tensor<2x1xf16>
+  %z = llm.weight dense<[[15], [15]]> : tensor<2x1xi32>
+  %o = llm.weight dense<[7, 6, 5, 4, 0, 1, 2, 3]> : tensor<8xi32>)",
+                  "%c scales(%s : tensor<2x1xf16>) zeros(%z : tensor<2x1xi32>) order(%o : tensor<8xi32>)",
+                  "tensor<1x1xi32>", "tensor<1x8x!llm.q<u4, 4:f16 zero u4>, #llm.layout<gptq>>", {1, 8},
+                  {8, 7, 6, 5, 10, 20, 30, 40});
+}
+
 TEST(AssembleOps, GPTQZeroPointWraps) {
   // A zero point of 0 is stored as 15.
   expectAssembled(R"(  %c = llm.weight dense<[[-2023406815]]> : tensor<1x1xi32>

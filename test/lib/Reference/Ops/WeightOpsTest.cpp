@@ -33,6 +33,14 @@ TEST(WeightOps, Gather) {
                    "tensor<2x3xf32>", {2, 3}, {3, 1, 3, 6, 4, 6});
 }
 
+TEST(WeightOps, ArgsortKeepsTheOrderOfEqualKeys) {
+  expectExpression("%k = llm.weight dense<[1, 0, 1, 0, -2, 1]> : tensor<6xi32>\n"
+                   "  %o = llm.argsort %k : tensor<6xi32>\n"
+                   "  %v = llm.weight dense<[[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]]> : tensor<1x6xf32>\n"
+                   "  %y = llm.gather %v, %o axis 1 : tensor<1x6xf32>, tensor<6xi32>",
+                   "tensor<1x6xf32>", {1, 6}, {5, 2, 4, 1, 3, 6});
+}
+
 TEST(WeightOps, GatherRefusesAnIndexOutside) {
   Program p(R"(func.func @f(%i: tensor<?xi32>) -> tensor<?x3xf32> {
     %w = llm.weight dense<1.0> : tensor<2x3xf32>
