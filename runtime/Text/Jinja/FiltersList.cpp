@@ -24,7 +24,7 @@ Value keyOf(Context &context, const Value &item,
 std::vector<Value> keyed(Context &context, const Value &input,
                          const std::optional<Value> &path, bool caseSensitive) {
   std::vector<Value> out;
-  for (const Value &item : iterate(context, input)->items)
+  for (const Value &item : each(context, input))
     out.push_back(
         context.list({keyOf(context, item, path, caseSensitive), item}, true));
   return out;
@@ -142,7 +142,7 @@ Value sum(Context &context, const Value &input, const Arguments &arguments) {
   const std::optional<Value> path = bind.take("attribute");
   Value total = bind.take("start").value_or(Value(int64_t(0)));
   bind.done();
-  for (const Value &item : iterate(context, input)->items)
+  for (const Value &item : each(context, input))
     total = binary(context, "+", total, keyOf(context, item, path, true));
   return total;
 }
@@ -155,7 +155,7 @@ Value join(Context &context, const Value &input, const Arguments &arguments) {
   bind.done();
   MarkedText out;
   bool first = true;
-  for (const Value &item : iterate(context, input)->items) {
+  for (const Value &item : each(context, input)) {
     const MarkedText text = toText(context, keyOf(context, item, path, true));
     context.charge(separator.size() + text.size());
     context.step();
@@ -177,7 +177,7 @@ Value map(Context &context, const Value &input, const Arguments &arguments) {
     const Arguments rest{
         {arguments.positional.begin() + 1, arguments.positional.end()},
         arguments.named};
-    for (const Value &item : iterate(context, input)->items)
+    for (const Value &item : each(context, input))
       out.push_back(applyFilter(context, name->str(), item, rest));
     return context.list(std::move(out));
   }
@@ -185,7 +185,7 @@ Value map(Context &context, const Value &input, const Arguments &arguments) {
   const Value path = bind.need("attribute");
   const std::optional<Value> absent = bind.take("default");
   bind.done();
-  for (const Value &item : iterate(context, input)->items) {
+  for (const Value &item : each(context, input)) {
     Value value = attributePath(context, item, path);
     out.push_back(absent && value.isUndefined() ? *absent : value);
   }
@@ -210,7 +210,7 @@ Value choose(Context &context, const Value &input, const Arguments &arguments,
   if (test && !test->string())
     context.fail("expects the name of a test to select by");
   std::vector<Value> out;
-  for (const Value &item : iterate(context, input)->items) {
+  for (const Value &item : each(context, input)) {
     context.step();
     const Value value = keyOf(context, item, path, true);
     const bool holds =
@@ -238,7 +238,7 @@ Value batch(Context &context, const Value &input, const Arguments &arguments) {
   const auto flush = [&] {
     rows.push_back(context.list(std::exchange(row, {})));
   };
-  for (const Value &item : iterate(context, input)->items) {
+  for (const Value &item : each(context, input)) {
     row.push_back(item);
     if (static_cast<int64_t>(row.size()) == size)
       flush();

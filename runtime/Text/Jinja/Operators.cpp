@@ -196,7 +196,7 @@ bool contains(Context &context, const Value &container, const Value &item) {
   }
   if (const Dict *dict = container.dict(); dict && item.string())
     return dict->find(item.string()->str()) != nullptr;
-  for (const Value &value : iterate(context, container)->items) {
+  for (const Value &value : each(context, container)) {
     context.step();
     if (equals(value, item))
       return true;

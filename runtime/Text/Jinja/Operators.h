@@ -26,6 +26,17 @@ size_t length(Context &context, const Value &value);
 /// keys; nothing for an undefined value.
 ListRef iterate(Context &context, const Value &value);
 
+/// The same for a range-based for, which keeps it alive. (It would not keep
+/// alive the list that `iterate(…)->items` is a part of.)
+struct Each {
+  ListRef list;
+  auto begin() const { return list->items.begin(); }
+  auto end() const { return list->items.end(); }
+};
+inline Each each(Context &context, const Value &value) {
+  return {iterate(context, value)};
+}
+
 /// object[key], which falls back to the attribute of that name.
 Value item(Context &context, const Value &object, const Value &key);
 /// object.name: a method, or else the item of that name.

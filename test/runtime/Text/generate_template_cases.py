@@ -169,6 +169,8 @@ b {#- dash -#}  c
 ====
 {{ "a,b" | replace(",", ";") | upper | list | join("|") }} {{ "ab" in ["ab"] and "c" not in "ab" }} {{ l | length > 2 and (l | first) == 3 }} {{ -1 | abs }} {{ l[0] - 1 }} {{ l[n - 6] }} {{ "x" ~ l | length }}
 ====
+{{ "héy" | map("upper") | list }} {{ "abc" | join("-") }} {{ d | join(",") }} {{ "ab" | select("equalto", "a") | list }} {{ "cab" | sort | list }} {{ d | map("upper") | list }} {{ "aab" | unique | list }} {{ "abc" | batch(2) | list }} {{ "aXb" | max }} {{ zz | map("upper") | list }} {{ zz | join }} {{ zz | list }} {{ d | sort }} {{ 1 in {1: 2} }} {{ 2 in {1: 2} }} {{ "abc" | first }}{{ d | first }}{{ "abc" | last }} {{ "a" in zz }}
+====
 {% generation %}gen {{ n }}{% endgeneration %}
 ====
 line one   
