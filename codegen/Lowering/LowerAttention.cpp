@@ -114,7 +114,7 @@ Heads headsOf(ProgramLowering &p, Value value) {
 LogicalResult lowerAppend(ProgramLowering &p, KVAppendOp op) {
   if (failed(checkPositions(p, op, op.getPositions())))
     return failure();
-  if (op.getSlots())
+  if (op.getSlots() || op.getBase())
     return op.emitOpError(
         "expects slots that are the positions, but got slots of their own");
   Value query = p.function().queryOf(op);
