@@ -116,7 +116,7 @@ LogicalResult lowerAppend(ProgramLowering &p, KVAppendOp op) {
     return failure();
   if (op.getSlots() || op.getBase())
     return op.emitOpError(
-        "expects slots that are the positions, but got slots of their own");
+        "expects slots that are the positions, but got slots or a base of their own");
   Value query = p.function().queryOf(op);
   if (!query || !op.getValue())
     return op.emitOpError("expects an attention over the same cache and values "
