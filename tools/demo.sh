@@ -23,4 +23,4 @@ if [[ ! $package -nt $root/build/bin/llm-compile || ! $package -nt $model ]]; th
   "$root/build/bin/llm-compile" "$model" --target=lavapipe,generic -o "$package"
 fi
 say "5/5 generate"
-exec "$root/build/bin/llm-run" "$package" -p "$prompt" -n 48
+exec "$root/build/bin/llm-run" "$package" -p "$prompt" -n 48 --stats

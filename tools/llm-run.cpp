@@ -27,7 +27,7 @@ struct Arguments {
   uint64_t count = 128, topK = 0, seed = 0, lastN = 64;
   double temperature = 0, topP = 1, minP = 0, penalty = 1;
   bool chat = false, ignoreEnd = false, json = false, listDevices = false,
-       noCache = false, selfTest = false, special = false, poison = false, fragile = false;
+       noCache = false, selfTest = false, special = false, stats = false, poison = false, fragile = false;
 };
 
 struct Closer {
@@ -105,10 +105,29 @@ public:
       report(text, result);
     else
       std::printf("\n");
+    if (args.stats)
+      summarise(result);
     return 0;
   }
 
 private:
+  /// One line on stderr, so that the text stays alone on stdout.
+  void summarise(const sprig_generation &result) {
+    auto rate = [](double count, double seconds) {
+      return seconds > 0 ? count / seconds : 0;
+    };
+    std::fflush(stdout);
+    std::fprintf(stderr,
+                 "prompt: %zu tokens, %.1f tokens/s; generated: %zu tokens, "
+                 "%.1f tokens/s; on %s\n",
+                 size_t(result.prompt_tokens),
+                 rate(double(result.computed_tokens), result.prefill_s),
+                 size_t(result.tokens),
+                 rate(result.tokens > 1 ? double(result.tokens - 1) : 0,
+                      result.decode_s),
+                 info.device);
+  }
+
   bool open() {
     sprig_model_options options;
     sprig_model_options_init(&options);
@@ -363,6 +382,8 @@ int main(int argc, char **argv) {
                "Memory starts as NaN, to find reads of what was not written");
   options.flag("--no-robust", args.fragile,
                "Without robust buffer access, to see what it costs");
+  options.flag("--stats", args.stats,
+               "Prints tokens per second to the standard error at the end");
   options.flag("--json", args.json, "Prints one JSON object at the end");
   int exitCode = 0;
   if (!options.parse(argc, argv, exitCode))
