@@ -45,6 +45,9 @@ template <typename F> static LogicalResult evaluateTreeMask(const OpContext<F> &
   int32_t *mask = context.template make<int32_t>(op.getMask(), int64_t(parents.size()));
   int32_t *depths = context.template make<int32_t>(op.getDepths(), int64_t(parents.size()));
   treeMask(parents, {mask, 2 * parents.size()}, {depths, parents.size()});
+  if (op.getBase())
+    for (size_t i = 0; i < parents.size(); ++i)
+      depths[i] += context.ints(op.getBase())[0];
   return success();
 }
 

@@ -2,6 +2,7 @@
 #include "lib/Reference/Codec.h"
 #include "lib/Reference/Interpreter.h"
 #include "lib/Reference/Math/Attention.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace mlir::llm;
@@ -36,7 +37,9 @@ template <typename F> static LogicalResult evaluateKVAppend(const OpContext<F> &
   auto op = cast<KVAppendOp>(context.op);
   KVSlots<F> &cache = context.cache(op.getCache());
   const ArrayRef<int32_t> positions = context.ints(op.getPositions());
-  const ArrayRef<int32_t> slots = op.getSlots() ? context.ints(op.getSlots()) : positions;
+  SmallVector<int32_t> slots(op.getSlots() ? context.ints(op.getSlots()) : positions);
+  if (op.getBase())
+    std::iota(slots.begin(), slots.end(), context.ints(op.getBase())[0]);
   FailureOr<std::vector<F>> keys = asStored(context, context.get(op.getKey()), cache.type.getKeyType());
   FailureOr<std::vector<F>> values = std::vector<F>();
   if (op.getValue())

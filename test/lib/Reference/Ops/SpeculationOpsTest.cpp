@@ -56,6 +56,16 @@ TEST(SpeculationOps, TreeMask) {
   EXPECT_NE(p.fail({Tensor::ids(std::vector<int32_t>(65, -1))}).find("at most 64 nodes"), std::string::npos);
 }
 
+TEST(SpeculationOps, TreeMaskFromABase) {
+  Program p(R"(func.func @f(%p: tensor<?xi32>, %b: tensor<1xi32>) -> tensor<?xi32> {
+    %m, %d = llm.tree_mask %p base(%b) : tensor<?xi32>
+    return %d : tensor<?xi32>
+  })");
+  auto results = p.run({Tensor::ids({-1, 0, 0, 2}), Tensor::ids({7})});
+  ASSERT_EQ(results.size(), 1u);
+  expectInts(results[0], {7, 8, 8, 9});
+}
+
 TEST(SpeculationOps, TreeVerify) {
   Program p(
       R"(func.func @f(%z: tensor<?x3xf32>, %t: tensor<?xi32>, %p: tensor<?xi32>, %w: tensor<8xi32>, %h: tensor<8xi32>,

@@ -139,6 +139,21 @@ TEST(StateOps, AppendRefusesASlotOutside) {
             std::string::npos);
 }
 
+TEST(StateOps, AppendFromABase) {
+  // Positions 0 and 0 (siblings) go to slots 2 and 3, whatever they are.
+  Program p(R"(llm.kv_cache @kv : !llm.kv<1x1, f32, f32, 8>
+  func.func @f(%v: tensor<?x1x1xf32>, %p: tensor<?xi32>, %b: tensor<1xi32>) {
+    %kv = llm.kv @kv[0] : !llm.kv<1x1, f32, f32, 8>
+    llm.kv_append %kv, %v, %v at %p base(%b) : !llm.kv<1x1, f32, f32, 8>, tensor<?x1x1xf32>, tensor<?x1x1xf32>
+    return
+  })");
+  p.run({numbers({2, 1, 1}, {5, 6}), Tensor::ids({0, 0}), Tensor::ids({2})});
+  auto content = p.evaluator->cache("kv", 0);
+  ASSERT_TRUE(mlir::succeeded(content));
+  EXPECT_EQ(content->keys[2], 5);
+  EXPECT_EQ(content->keys[3], 6);
+}
+
 TEST(StateOps, QuantisedCacheRoundsWhatItStores) {
   // i8 with an f16 scale a head: the larger of (100, 30) is exact but for the scale 100/127 in f16.
   const char *cache = "1x2, !llm.q<i8, *:f16>, f16, 8";
