@@ -63,7 +63,7 @@ TEST_F(GGUFFormatsTest, AgreesWithTheReferenceBlocks) {
   ASSERT_TRUE(static_cast<bool>(blocks));
   ASSERT_EQ(blocks->getAsObject()->size(), getGGUFFormats().size());
   for (const auto &[name, value] : *blocks->getAsObject()) {
-    SCOPED_TRACE(name.str().str());
+    SCOPED_TRACE(name.str());
     const GGUFFormat *format = lookupGGUF(name.str());
     ASSERT_TRUE(format);
     const llvm::json::Object &block = *value.getAsObject();
