@@ -47,6 +47,25 @@ template <typename F> void checkLevels() {
   }
 }
 
+/// The bits of a row's exponentials do not depend on where it lies in memory.
+template <typename F> void checkPlacement() {
+  for (const ProductKernels<F> *kernels : supportedKernels<F>()) {
+    SCOPED_TRACE(kernels->name);
+    std::vector<F> first, sums;
+    for (size_t offset = 0; offset < 17; ++offset) {
+      std::vector<F> memory(200);
+      for (size_t i = 0; i < 131; ++i)
+        memory[offset + i] = F(i % 23) / 7 - F(i) / 50;
+      sums.push_back(kernels->exponentials(memory.data() + offset, 131, F(0.125)));
+      std::vector<F> row(memory.begin() + offset, memory.begin() + offset + 131);
+      if (first.empty())
+        first = row;
+      EXPECT_EQ(row, first);
+      EXPECT_EQ(sums.back(), sums.front());
+    }
+  }
+}
+
 template <typename F> void checkExponentials(double tolerance) {
   for (const ProductKernels<F> *kernels : supportedKernels<F>()) {
     SCOPED_TRACE(kernels->name);
@@ -69,6 +88,11 @@ TEST(Products, EveryLevelF32) { checkLevels<float>(); }
 TEST(Products, EveryLevelF64) { checkLevels<double>(); }
 TEST(Products, ExponentialsF32) { checkExponentials<float>(4e-7); }
 TEST(Products, ExponentialsF64) { checkExponentials<double>(4e-15); }
+
+TEST(Products, ExponentialsAreTheSameAnywhere) {
+  checkPlacement<float>();
+  checkPlacement<double>();
+}
 
 TEST(Products, LinearCutsRowsIntoBlocks) {
   Workers workers(2);
