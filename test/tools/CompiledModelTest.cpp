@@ -15,8 +15,17 @@ using namespace sprig;
 
 namespace {
 
-const std::vector<uint32_t> kTokens = {1,  40,  50,  60, 70, 80,
-                                       90, 100, 110, 12, 13};
+constexpr size_t kLength = 70; // past one program of 64 and one of 4
+
+/// The same tokens in every test, spread over the vocabulary.
+std::vector<uint32_t> someTokens(size_t count) {
+  std::vector<uint32_t> tokens(count);
+  for (size_t i = 0; i < count; ++i)
+    tokens[i] = uint32_t((i * 97 + 41) % 280);
+  return tokens;
+}
+
+const std::vector<uint32_t> kTokens = someTokens(kLength);
 
 class CompiledModelTest : public ::testing::Test {
 protected:
@@ -45,8 +54,8 @@ protected:
     options.output = package;
     options.targets = {target.str()};
     options.passPipeline = "builtin.module(llm-default-pipeline)";
-    options.context = 32;
-    options.widths = {1, 4};
+    options.context = 96;
+    options.widths = {1, 4, 16, 64};
     ASSERT_TRUE(succeeded(compileModel(context, options))) << message;
 
     ModelOptions open;
@@ -102,17 +111,62 @@ bool sameBits(const std::vector<float> &a, const std::vector<float> &b) {
          std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
+// The contract of batch invariance, on a whole model: the bits of a token's
+// logits do not depend on which tokens it was computed with.
 TEST_F(CompiledModelTest, NumbersDoNotDependOnTheWidth) {
   compile("default", "lavapipe");
   if (IsSkipped() || HasFatalFailure())
     return;
-  std::vector<float> one = evaluate(1), four = evaluate(4), mixed = evaluate(3);
+  std::vector<float> one = evaluate(1);
   for (float number : one)
     ASSERT_TRUE(std::isfinite(number));
-  EXPECT_TRUE(sameBits(one, four));
-  EXPECT_TRUE(sameBits(one, mixed));
-  for (int round = 0; round < 20; ++round)
-    ASSERT_TRUE(sameBits(one, evaluate(4))) << "round " << round;
+  for (size_t piece : {2, 3, 4, 7, 13, 16})
+    EXPECT_TRUE(sameBits(one, evaluate(piece))) << "in pieces of " << piece;
+  // Rows of logits come from programs of up to 16 tokens; the keys and values
+  // before them may come from any, 64 among them.
+  std::vector<float> row(vocabulary);
+  for (size_t count : {size_t(17), size_t(64), size_t(65), kLength}) {
+    ASSERT_TRUE(session->truncate(0).ok());
+    ASSERT_TRUE(session->evaluateLast(kTokens.data(), count, row.data()).ok());
+    EXPECT_EQ(std::memcmp(row.data(), one.data() + (count - 1) * vocabulary,
+                          vocabulary * sizeof(float)),
+              0)
+        << "after " << count << " tokens at once";
+  }
+}
+
+// A hundred times, with other widths in between. Repeats across processes are
+// determinism.test.
+TEST_F(CompiledModelTest, RepeatsAreEqual) {
+  compile("default", "lavapipe");
+  if (IsSkipped() || HasFatalFailure())
+    return;
+  constexpr size_t kRepeats = 100, kCount = 5, kSampled = 4;
+  std::vector<float> expected(kCount * vocabulary), got(kCount * vocabulary);
+  std::vector<uint32_t> expectedTokens;
+  const size_t between[] = {1, 3, 16, 64, 20};
+  for (size_t repeat = 0; repeat < kRepeats; ++repeat) {
+    ASSERT_TRUE(session->truncate(0).ok());
+    ASSERT_TRUE(
+        session->append(kTokens.data(), between[repeat % std::size(between)])
+            .ok());
+    ASSERT_TRUE(session->truncate(0).ok());
+    ASSERT_TRUE(session->evaluate(kTokens.data(), kCount, got.data()).ok());
+    ASSERT_TRUE(session->truncate(0).ok());
+    ASSERT_TRUE(session->start(kTokens.data(), kCount, kSampled).ok());
+    std::vector<uint32_t> tokens;
+    for (size_t i = 0; i < kSampled; ++i) {
+      auto token = session->next();
+      ASSERT_TRUE(token.ok()) << token.status().message();
+      tokens.push_back(*token);
+    }
+    if (repeat == 0) {
+      expected = got;
+      expectedTokens = tokens;
+    }
+    ASSERT_TRUE(sameBits(expected, got)) << "repeat " << repeat;
+    ASSERT_EQ(expectedTokens, tokens) << "repeat " << repeat;
+  }
 }
 
 TEST_F(CompiledModelTest, SamplingTakesTheLargestLogit) {
@@ -120,7 +174,8 @@ TEST_F(CompiledModelTest, SamplingTakesTheLargestLogit) {
   if (IsSkipped() || HasFatalFailure())
     return;
   constexpr size_t kSampled = 6;
-  std::vector<uint32_t> expected = kTokens;
+  const size_t count = 11;
+  std::vector<uint32_t> expected(kTokens.begin(), kTokens.begin() + count);
   std::vector<float> row(vocabulary);
   for (size_t i = 0; i < kSampled; ++i) {
     ASSERT_TRUE(session->truncate(0).ok());
@@ -130,11 +185,11 @@ TEST_F(CompiledModelTest, SamplingTakesTheLargestLogit) {
     expected.push_back(largest(row.data()));
   }
   ASSERT_TRUE(session->truncate(0).ok());
-  ASSERT_TRUE(session->start(kTokens.data(), kTokens.size(), kSampled).ok());
+  ASSERT_TRUE(session->start(kTokens.data(), count, kSampled).ok());
   for (size_t i = 0; i < kSampled; ++i) {
     auto token = session->next();
     ASSERT_TRUE(token.ok()) << token.status().message();
-    EXPECT_EQ(*token, expected[kTokens.size() + i]);
+    EXPECT_EQ(*token, expected[count + i]);
   }
 }
 
@@ -148,8 +203,10 @@ TEST_F(CompiledModelTest, TheFallbackAgrees) {
   if (IsSkipped() || HasFatalFailure())
     return;
   std::vector<float> got = evaluate(4);
+  // A key or value next to the middle of two f16 numbers may be rounded to
+  // either of them.
   for (size_t i = 0; i < got.size(); ++i)
-    ASSERT_NEAR(got[i], expected[i], 2e-3f) << i;
+    ASSERT_NEAR(got[i], expected[i], 5e-3f) << i;
 }
 
 } // namespace
