@@ -1,4 +1,5 @@
 // Products with a weight, and what is fused with them.
+#include "codegen/Kernels/Elementwise.h"
 #include "codegen/Kernels/Linear.h"
 #include "codegen/Lowering/OpLowerings.h"
 
@@ -72,17 +73,53 @@ LogicalResult lowerLinear(ProgramLowering &p, LinearOp op) {
                     rows, what, spec.n * spec.k * rows);
 }
 
+/// Gate and up as two products, for a device whose kernels cannot bind all that
+/// the fused one reads: formats have up to four planes, and both matrices have
+/// them.
+LogicalResult lowerGatedApart(ProgramLowering &p, GatedLinearOp op,
+                              LinearSpec spec, ArrayRef<Operand> gatePlanes,
+                              ArrayRef<Operand> upPlanes,
+                              ArrayRef<Operand> inputs) {
+  const int64_t rows = p.rowsOf(op.getInput());
+  const uint64_t bytes =
+      uint64_t(ProgramLowering::paddedRows(rows)) * uint64_t(spec.n) * 4;
+  Value parts[] = {p.scratch("gate", bytes), p.scratch("up", bytes)};
+  spec.gate.clear();
+  for (bool up : {false, true}) {
+    SmallVector<Operand> operands(up ? upPlanes : gatePlanes);
+    llvm::append_range(operands, inputs);
+    operands.push_back({"y", parts[up]});
+    if (failed(p.dispatch(op, LinearSpec::kFamily, spec.toAttr(p.context()),
+                          operands, rows, up ? "up" : "gate",
+                          spec.n * spec.k * rows)))
+      return failure();
+  }
+  ElementwiseSpec gated;
+  gated.op = "gated";
+  gated.kind = stringifyActivationKind(op.getKind());
+  gated.width = spec.n;
+  return p.dispatch(
+      op, ElementwiseSpec::kFamily, gated.toAttr(p.context()),
+      {{"a", parts[0]}, {"b", parts[1]}, {"y", p.allocate(op.getResult(), rows)}},
+      rows, "gated");
+}
+
 LogicalResult lowerGatedLinear(ProgramLowering &p, GatedLinearOp op) {
   FailureOr<WeightOperand> gate = p.tiledWeight(op.getGate(), op),
                            up = p.tiledWeight(op.getUp(), op);
   if (failed(gate) || failed(up))
     return failure();
   LinearSpec spec;
-  SmallVector<Operand> operands = gate->named("gate");
-  operands.append(up->named("up"));
-  if (failed(prepare(p, op, *gate, spec, operands)))
+  SmallVector<Operand> inputs;
+  if (failed(prepare(p, op, *gate, spec, inputs)))
     return failure();
   spec.gate = stringifyActivationKind(op.getKind());
+  SmallVector<Operand> operands = gate->named("gate");
+  operands.append(up->named("up"));
+  operands.append(inputs);
+  if (operands.size() + 1 > p.profile().limits.storageBuffers)
+    return lowerGatedApart(p, op, spec, gate->named("weight"),
+                           up->named("weight"), inputs);
   int64_t rows = p.rowsOf(op.getInput());
   operands.push_back({"y", p.allocate(op.getResult(), rows)});
   return p.dispatch(op, LinearSpec::kFamily, spec.toAttr(p.context()), operands,

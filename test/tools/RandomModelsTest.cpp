@@ -1,0 +1,181 @@
+// Whole models of random shapes, compiled and run on a device, against the
+// reference evaluator: what the kernels' own sweeps cannot see is how they are
+// put together.
+#include "lib/Import/Import.h"
+#include "lib/Reference/Evaluator.h"
+#include "runtime/Session/Session.h"
+#include "test/lib/Weights/TinyLlama.h"
+#include "tools/CompileDriver.h"
+#include "llvm/Support/FileSystem.h"
+#include <cmath>
+#include <gtest/gtest.h>
+#include <numeric>
+#include <random>
+
+using namespace mlir;
+using namespace mlir::llm;
+using mlir::llm::testing::TinyLlamaOptions;
+using sprig::quant::Format;
+
+namespace {
+
+constexpr int64_t kContext = 80;
+
+class Choice {
+public:
+  explicit Choice(uint64_t seed) : engine(seed) {}
+  /// Below `end`.
+  uint64_t below(uint64_t end) { return engine() % end; }
+  template <typename T> T among(std::initializer_list<T> values) {
+    return values.begin()[below(values.size())];
+  }
+
+private:
+  std::mt19937_64 engine;
+};
+
+TinyLlamaOptions randomModel(uint64_t seed) {
+  Choice choice(seed);
+  TinyLlamaOptions model;
+  model.seed = seed;
+  model.L = 1 + int64_t(choice.below(2));
+  model.G = choice.among<int64_t>({1, 2, 3});
+  model.H = model.G * choice.among<int64_t>({1, 2, 3, 4});
+  model.E = choice.among<int64_t>({16, 32, 48, 64});
+  // Rows of quantised matrices are whole blocks of 32; H·E is a row of one.
+  while (model.H * model.E % 32)
+    ++model.H, model.H += (model.G - model.H % model.G) % model.G;
+  model.D = 32 * (1 + int64_t(choice.below(5)));
+  model.F = 32 * (1 + int64_t(choice.below(7)));
+  model.ropeBase = choice.among<double>({10000, 100000, 500000});
+  model.epsilon = choice.among<double>({1e-5, 1e-6});
+  model.separateOutput = choice.below(2);
+  model.biases = choice.below(2);
+  model.ropeFactors = choice.below(3) == 0;
+  model.paddingTokens = choice.among<int64_t>({0, 0, 5});
+  model.embedding = choice.among({Format::Q8_0, Format::F16, Format::Q4_0});
+  model.matrices.clear();
+  for (uint64_t i = 0, count = 1 + choice.below(2); i < count; ++i)
+    model.matrices.push_back(
+        choice.among({Format::Q4_1, Format::Q4_0, Format::Q8_0, Format::Q5_0,
+                      Format::Q5_1, Format::F16, Format::BF16, Format::F32}));
+  return model;
+}
+
+std::string describe(const TinyLlamaOptions &model) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << "seed " << model.seed << " D=" << model.D << " H=" << model.H
+     << " G=" << model.G << " E=" << model.E << " F=" << model.F
+     << " L=" << model.L << " formats";
+  for (Format format : model.matrices)
+    os << " " << sprig::quant::info(format).name;
+  return text;
+}
+
+class RandomModelsTest : public ::testing::TestWithParam<uint64_t> {
+protected:
+  void SetUp() override {
+    ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("sprig-model", folder));
+  }
+  void TearDown() override { llvm::sys::fs::remove_directories(folder); }
+
+  static DialectRegistry &registry() {
+    static DialectRegistry *shared = [] {
+      auto *made = new DialectRegistry;
+      registerCompiler(*made);
+      return made;
+    }();
+    return *shared;
+  }
+
+  llvm::SmallString<64> folder;
+};
+
+/// Logits of every token in f32, keys and values rounded as the device rounds.
+std::vector<double> evaluate(MLIRContext &context, const std::string &gguf,
+                             llvm::ArrayRef<uint32_t> tokens) {
+  ImportOptions import;
+  import.capacity = kContext;
+  auto module = importModel(&context, gguf, import);
+  if (!module) {
+    ADD_FAILURE() << llvm::toString(module.takeError());
+    return {};
+  }
+  std::vector<int32_t> ids(tokens.begin(), tokens.end()), places(tokens.size());
+  std::iota(places.begin(), places.end(), 0);
+  using reference::Tensor;
+  reference::Options options;
+  options.roundCaches = true;
+  auto evaluator = reference::Evaluator::create(**module, "", options);
+  auto results =
+      evaluator->run("forward", {Tensor::ids(ids), Tensor::ids(places),
+                                 Tensor::ids(places)});
+  EXPECT_TRUE(succeeded(results));
+  return succeeded(results) ? results->front().toDoubles()
+                            : std::vector<double>();
+}
+
+TEST_P(RandomModelsTest, TheDeviceAgreesWithTheReference) {
+  const TinyLlamaOptions options = randomModel(GetParam());
+  SCOPED_TRACE(describe(options));
+  const std::string gguf = (folder + "/tiny.gguf").str(),
+                    package = (folder + "/tiny.sprig").str();
+  ASSERT_FALSE(
+      llvm::errorToBool(mlir::llm::testing::writeTinyLlama(gguf, options)));
+  MLIRContext context(registry());
+  std::string message;
+  context.getDiagEngine().registerHandler(
+      [&](Diagnostic &diagnostic) { message += diagnostic.str() + "\n"; });
+  CompileOptions compile;
+  compile.source = gguf, compile.output = package;
+  compile.targets = {GetParam() % 4 == 3 ? "generic" : "lavapipe"};
+  compile.passPipeline = "builtin.module(llm-default-pipeline)";
+  compile.context = kContext;
+  compile.widths = {1, 4, 16, 64};
+  ASSERT_TRUE(succeeded(compileModel(context, compile))) << message;
+
+  sprig::ModelOptions open;
+  open.cacheFolder = "";
+  auto model = sprig::Model::open(package, open);
+  if (!model.ok() && (model.status().code() == sprig::StatusCode::NotFound ||
+                      model.status().code() == sprig::StatusCode::Unsupported))
+    GTEST_SKIP() << model.status().message();
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  sprig::SessionOptions poisoned;
+  poisoned.fill = sprig::kPoison;
+  auto session = sprig::Session::create(*model, poisoned);
+  ASSERT_TRUE(session.ok()) << session.status().message();
+
+  const size_t V = (*model)->metadata().model()->vocabulary(), count = 64;
+  std::vector<uint32_t> tokens(count);
+  Choice choice(GetParam() + 1000);
+  for (uint32_t &token : tokens)
+    token = uint32_t(choice.below(mlir::llm::testing::kTinyVocabulary));
+  const std::vector<double> expected = evaluate(context, gguf, tokens);
+  ASSERT_EQ(expected.size(), count * V) << message;
+  double largest = 0;
+  for (double logit : expected)
+    largest = std::max(largest, std::fabs(logit));
+
+  std::vector<float> got(count * V);
+  for (size_t piece : {1, 7, 64}) {
+    ASSERT_TRUE((*session)->truncate(0).ok());
+    for (size_t at = 0; at < count; at += piece) {
+      sprig::Status status = (*session)->evaluate(
+          tokens.data() + at, std::min(piece, count - at), got.data() + at * V);
+      ASSERT_TRUE(status.ok()) << status.message();
+    }
+    double worst = 0;
+    for (size_t i = 0; i < got.size(); ++i) {
+      ASSERT_TRUE(std::isfinite(got[i])) << "token " << i / V;
+      worst = std::max(worst, std::fabs(double(got[i]) - expected[i]));
+    }
+    EXPECT_LE(worst, 1e-3 * (1 + largest)) << "in pieces of " << piece;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomModelsTest,
+                         ::testing::Range<uint64_t>(1, 9));
+
+} // namespace
