@@ -13,6 +13,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
+#include "tools/Goldens.h"
 #include "transforms/Pipelines.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -40,6 +41,8 @@ public:
                 }));
     if (done && options.emit == Emit::LLM)
       return finish(printModule(options.output, /*whole=*/true));
+    if (options.emit == Emit::Package)
+      done = done && succeeded(stage("self-test", [&] { return prepare(); }));
     done = done && succeeded(stage("plan", [&] { return makePlan(); }));
     if (done && options.emit == Emit::Plan)
       return finish(printModule(options.output, /*whole=*/true));
@@ -94,7 +97,9 @@ private:
   LogicalResult load();
   LogicalResult makePlan();
   LogicalResult package();
-  LogicalResult readTokenizer(PackageExtras &extras);
+  LogicalResult readTokenizer();
+  /// What a package holds beside the plan.
+  LogicalResult prepare();
   LogicalResult writeKernels();
   LogicalResult runPasses(StringRef pipeline, StringRef temp);
   /// Writes the module as text; paths of sources become relative to the file's
@@ -105,6 +110,7 @@ private:
   const CompileOptions &options;
   OwningOpRef<ModuleOp> module;
   std::string folder; // that paths of sources are relative to
+  PackageExtras extras;
   CompileReport report;
 };
 
@@ -205,7 +211,7 @@ LogicalResult Driver::writeKernels() {
 }
 
 /// The tokenizer lies in the file that `llm.tokenizer` names.
-LogicalResult Driver::readTokenizer(PackageExtras &extras) {
+LogicalResult Driver::readTokenizer() {
   auto tokenizers = module->getOps<TokenizerOp>();
   if (tokenizers.empty())
     return success();
@@ -231,10 +237,16 @@ LogicalResult Driver::readTokenizer(PackageExtras &extras) {
   return success();
 }
 
-LogicalResult Driver::package() {
-  PackageExtras extras;
-  if (failed(readTokenizer(extras)))
+LogicalResult Driver::prepare() {
+  if (failed(readTokenizer()))
     return failure();
+  const int64_t count =
+      options.context > 0 ? std::min(options.context, options.selfTestTokens)
+                          : options.selfTestTokens;
+  return addGoldens(*module, folder, count, extras);
+}
+
+LogicalResult Driver::package() {
   PackageOptions write;
   write.sourceFolder = folder;
   write.progress = [&](double fraction) {

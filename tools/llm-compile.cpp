@@ -72,7 +72,7 @@ LogicalResult printDiagnostic(Diagnostic &diagnostic) {
 
 void printReport(const CompileReport &report) {
   nlohmann::ordered_json json;
-  for (const char *stage : {"import", "passes", "plan", "kernels", "package"})
+  for (const char *stage : {"import", "passes", "self-test", "plan", "kernels", "package"})
     if (auto it = report.seconds.find(stage); it != report.seconds.end())
       json["seconds"][stage] = it->second;
   json["package_bytes"] = report.package.packageBytes;
@@ -115,6 +115,11 @@ int main(int argc, char **argv) {
                  "tokens of a step to make programs for (default 1,4,16,64)")
       ->delimiter(',')
       ->check(CLI::Range(1, 4096));
+  app.add_option("--self-test", options.selfTestTokens,
+                 "tokens that the CPU reference evaluates, so that "
+                 "'llm-run --self-test' can check a device; 0: none")
+      ->check(CLI::Range(0, 4096))
+      ->capture_default_str();
   app.add_option("--emit", emit, "where to stop")
       ->check(CLI::IsMember({"llm", "plan", "spirv", "package"}));
   app.add_option("--save-temps", options.saveTemps,
