@@ -226,7 +226,8 @@ FailureOr<Offset<format::Target>> TargetWriter::write() {
   auto programVector = builder.CreateVector(programList);
   auto cacheVector = builder.CreateVector(cacheList);
   return format::CreateTarget(builder, name, requirements, kernelVector,
-                              bufferVector, programVector, cacheVector);
+                              bufferVector, programVector, cacheVector,
+                              builder.CreateVector(profile->drivers));
 }
 
 Offset<format::Model> writeModel(FlatBufferBuilder &builder, ModuleOp module) {

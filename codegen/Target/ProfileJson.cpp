@@ -1,5 +1,6 @@
 // Profiles as JSON text: strict reading (unknown keys and wrong types are
 // errors that name the place) and printing.
+#include "codegen/Target/Drivers.h"
 #include "codegen/Target/TargetProfile.h"
 
 #include "llvm/ADT/StringSet.h"
@@ -209,6 +210,15 @@ void readLists(Reader &reader, const json::Object &root, TargetProfile &profile,
       else
         profile.features |= 1u << unsigned(*feature);
     }
+  if (const json::Array *drivers = reader.list("drivers", /*required=*/false))
+    for (const json::Value &value : *drivers) {
+      auto driver = driverByName(value.getAsString().value_or(""));
+      if (!driver)
+        reader.expected("names of drivers, such as \"mesa_radv\"", "drivers",
+                        &value);
+      else
+        profile.drivers.push_back(*driver);
+    }
   if (const json::Array *faults = reader.list("faults", /*required=*/false))
     for (const json::Value &value : *faults) {
       const json::Object *object = value.getAsObject();
@@ -307,7 +317,9 @@ llvm::Expected<TargetProfile> parseProfile(llvm::StringRef text,
 
 std::string printProfile(const TargetProfile &profile) {
   const TargetLimits &limits = profile.limits;
-  json::Array features, faults;
+  json::Array features, faults, drivers;
+  for (uint32_t driver : profile.drivers)
+    drivers.push_back(driverName(driver));
   for (unsigned i = 0; i < kFeatureCount; ++i)
     if (profile.has(Feature(i)))
       features.push_back(featureName(Feature(i)));
@@ -332,6 +344,7 @@ std::string printProfile(const TargetProfile &profile) {
   json::Object root{
       {"name", profile.name},
       {"description", profile.description},
+      {"drivers", std::move(drivers)},
       {"vulkan", print(profile.vulkan)},
       {"spirv", print(profile.spirv)},
       {"features", std::move(features)},

@@ -3,22 +3,24 @@
 // the library, others are read from disk. No kernel asks for a vendor: it asks
 // for a feature, a limit or a schedule choice.
 //
-// The JSON object (every key but `description`, `faults` and `schedules` is
-// required; unknown keys are refused):
+// The JSON object (description, drivers, faults and schedules may be left out,
+// every other key is required, unknown keys are refused):
 //
-//   name, description       strings
-//   vulkan, spirv           "major.minor": the versions a kernel may rely on
-//   features                names of Feature, e.g. ["shader_int16",
-//   "subgroup_shuffle"] subgroup_size           lanes of a subgroup, 0 =
-//   unknown (then no subgroup feature may be listed) limits                  {
-//   workgroup_invocations, workgroup_size: [x, y, z], shared_bytes,
-//   storage_range, uniform_range, groups,
-//                             push_constant_bytes, storage_buffers,
-//                             offset_alignment }
-//   rates                   { read_gb_per_s, gflop_per_s, dispatch_us }: rough,
-//   for time estimates only faults                  [{ name, description }]:
-//   known driver faults that schedules steer around schedules               {
-//   family: [rule, …] }: see ScheduleRule
+//   name, description  strings
+//   drivers            names of Drivers.h: the runtime prefers the target on
+//                      them, and another on the rest; none: no preference
+//   vulkan, spirv      "major.minor": the versions a kernel may rely on
+//   features           names of Feature, e.g. ["shader_int16"]
+//   subgroup_size      lanes of a subgroup; 0: unknown, and then no feature of
+//                      subgroups may be listed
+//   limits             { workgroup_invocations, workgroup_size: [x, y, z],
+//                      shared_bytes, storage_range, uniform_range, groups,
+//                      push_constant_bytes, storage_buffers, offset_alignment }
+//   rates              { read_gb_per_s, gflop_per_s, dispatch_us }: rough, for
+//                      estimates of time only
+//   faults             [{ name, description }]: known faults of drivers that
+//                      schedules steer around
+//   schedules          { family: [rule, …] }: see ScheduleRule
 #ifndef SPRIG_CODEGEN_TARGET_TARGETPROFILE_H
 #define SPRIG_CODEGEN_TARGET_TARGETPROFILE_H
 
@@ -120,6 +122,7 @@ struct TargetProfile {
   std::string description;
   Version vulkan, spirv{1, 3};
   uint32_t features = 0; ///< bit f = Feature(f)
+  std::vector<uint32_t> drivers; ///< VkDriverId: see Drivers.h
   uint32_t subgroupSize = 0;
   TargetLimits limits;
   TargetRates rates;

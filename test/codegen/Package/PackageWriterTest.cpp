@@ -252,6 +252,7 @@ TEST_F(PackageWriterTest, ProgramsAndKernelsAreWhole) {
 
   ASSERT_EQ(read.package->targets()->size(), 1u);
   const format::Target &target = *read.package->targets()->Get(0);
+  ASSERT_TRUE(target.drivers());
   ASSERT_EQ(target.kernels()->size(), 1u);
   const format::Kernel &kernel = *target.kernels()->Get(0);
   EXPECT_EQ(kernel.spirv()->Get(0), 0x07230203u);

@@ -1,4 +1,5 @@
 #include "codegen/Target/TargetProfile.h"
+#include "codegen/Target/Drivers.h"
 #include "codegen/Target/TargetEnv.h"
 
 #include "mlir/Dialect/SPIRV/IR/TargetAndABI.h"
@@ -60,6 +61,17 @@ TEST(TargetProfile, PrintedProfilesReadBackEqual) {
     ASSERT_TRUE(bool(again)) << llvm::toString(again.takeError());
     EXPECT_EQ(printProfile(*again), text);
   }
+}
+
+TEST(TargetProfile, DriversAreNumbersOfTheVulkanRegistry) {
+  EXPECT_EQ(find("lavapipe").drivers, std::vector<uint32_t>{13});
+  EXPECT_EQ(find("rdna3").drivers, (std::vector<uint32_t>{3, 2, 1}));
+  EXPECT_TRUE(find("generic").drivers.empty());
+  EXPECT_EQ(driverName(24), "mesa_nvk");
+  EXPECT_EQ(driverName(1000), "1000");
+  EXPECT_NE(errorOf(edited("\"drivers\": []", "\"drivers\": [\"mesa\"]"))
+                .find("expects names of drivers"),
+            std::string::npos);
 }
 
 TEST(TargetProfile, ReadsAFile) {
