@@ -242,9 +242,30 @@ SPRIG_API size_t sprig_session_length(const sprig_session *session);
  * fed again. */
 SPRIG_API size_t sprig_session_match(const sprig_session *session,
                                      const uint32_t *tokens, size_t count);
+/* The tokens themselves: writes up to `capacity` and sets *count to the number
+ * there are. */
+SPRIG_API sprig_code sprig_session_tokens(const sprig_session *session,
+                                          uint32_t *tokens, size_t capacity,
+                                          size_t *count);
 /* Cuts the sequence back to `length` tokens. Costs nothing. */
 SPRIG_API sprig_code sprig_session_truncate(sprig_session *session,
                                             size_t length);
+/* Writes the sequence with its keys and values to a file, so that nothing of it
+ * has to be computed again. The file is whole or absent. `note`: bytes of the
+ * application's own that come back with it, at most 16 MiB. The sampling
+ * settings are not saved. What was sampled ahead is forgotten. */
+SPRIG_API sprig_code sprig_session_save(sprig_session *session,
+                                        const char *path, const void *note,
+                                        size_t note_bytes);
+/* Replaces what the session holds by a saved sequence. SPRIG_INVALID_ARGUMENT
+ * for a file of another package or target, SPRIG_CORRUPT for a damaged one:
+ * then the session is as it was. */
+SPRIG_API sprig_code sprig_session_load(sprig_session *session,
+                                        const char *path);
+/* The note of the file that was loaded last; valid until the next load. */
+SPRIG_API const void *sprig_session_note(const sprig_session *session,
+                                         size_t *bytes);
+
 /* Bytes of device memory: the model's weights and this session's. */
 SPRIG_API uint64_t sprig_session_device_bytes(const sprig_session *session);
 

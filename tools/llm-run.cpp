@@ -22,6 +22,7 @@ namespace {
 
 struct Arguments {
   std::string model, prompt, file, device, target, weights = "auto", cache;
+  std::string saveSession, loadSession;
   std::vector<uint32_t> tokens;
   std::vector<std::string> stops;
   uint64_t count = 128, topK = 0, seed = 0, lastN = 64;
@@ -91,6 +92,8 @@ public:
       std::puts("self-test: the device agrees with the compiler's reference");
       return 0;
     }
+    if (!args.loadSession.empty() && !resume())
+      return failed();
     if (args.chat && args.prompt.empty() && args.file.empty())
       return converse();
     std::vector<uint32_t> prompt;
@@ -100,6 +103,10 @@ public:
     sprig_generation result{};
     std::string text;
     if (!generate(prompt, text, result))
+      return failed();
+    if (args.chat)
+      say("assistant", text);
+    if (!saved())
       return failed();
     if (args.json)
       report(text, result);
@@ -168,6 +175,23 @@ private:
     return sprig_session_set_sampling(created, &sampling) == SPRIG_OK;
   }
 
+  /// A chat goes on from its messages, which lie beside the tokens.
+  bool resume() {
+    progress.show("loading " + args.loadSession);
+    if (sprig_session_load(session.get(), args.loadSession.c_str()) != SPRIG_OK)
+      return false;
+    size_t bytes = 0;
+    const void *note = sprig_session_note(session.get(), &bytes);
+    messages.assign(static_cast<const char *>(note), bytes);
+    return true;
+  }
+
+  bool saved() {
+    return args.saveSession.empty() ||
+           sprig_session_save(session.get(), args.saveSession.c_str(),
+                              messages.data(), messages.size()) == SPRIG_OK;
+  }
+
   /// Calls an API function that fills an array twice: for the size, for the
   /// content.
   template <class Call> bool collect(std::vector<uint32_t> &out, Call &&call) {
@@ -194,6 +218,24 @@ private:
 
   /// `why` stays empty where the API has the message.
   bool makePrompt(std::vector<uint32_t> &prompt, std::string &why) {
+    std::vector<uint32_t> before, added;
+    if (!args.loadSession.empty() && !args.chat &&
+        !collect(before, [&](uint32_t *tokens, size_t capacity, size_t *count) {
+          return sprig_session_tokens(session.get(), tokens, capacity, count);
+        }))
+      return false;
+    if (!newTokens(added, !before.empty(), why))
+      return false;
+    prompt = std::move(before);
+    prompt.insert(prompt.end(), added.begin(), added.end());
+    if (prompt.empty())
+      why = "expects a prompt: -p TEXT, -f FILE or --tokens 1,2,3";
+    return !prompt.empty();
+  }
+
+  /// What the command line adds; with `resumed`, to a text that has begun.
+  bool newTokens(std::vector<uint32_t> &prompt, bool resumed,
+                 std::string &why) {
     if (!args.tokens.empty()) {
       prompt = args.tokens;
       return true;
@@ -211,15 +253,16 @@ private:
       say("user", text);
       return chatTokens(prompt);
     }
-    unsigned flags = SPRIG_ADD_BEGIN | (args.special ? SPRIG_PARSE_SPECIAL : 0);
-    bool made =
-        collect(prompt, [&](uint32_t *tokens, size_t capacity, size_t *count) {
-          return sprig_tokenize(model.get(), text.data(), text.size(), flags,
-                                tokens, capacity, count);
-        });
-    if (made && prompt.empty())
-      why = "expects a prompt: -p TEXT, -f FILE or --tokens 1,2,3";
-    return made && !prompt.empty();
+    if (resumed && text.empty())
+      return true;
+    unsigned flags = (resumed ? 0 : SPRIG_ADD_BEGIN) |
+                     (args.special ? SPRIG_PARSE_SPECIAL : 0);
+    return collect(prompt,
+                   [&](uint32_t *tokens, size_t capacity, size_t *count) {
+                     return sprig_tokenize(model.get(), text.data(),
+                                           text.size(), flags, tokens, capacity,
+                                           count);
+                   });
   }
 
   static int onToken(void *self, uint32_t token, const char *text,
@@ -270,7 +313,7 @@ private:
         std::fputs("> ", stdout), std::fflush(stdout);
       std::string line;
       if (!std::getline(std::cin, line))
-        return 0;
+        return saved() ? 0 : failed();
       if (line.empty())
         continue;
       say("user", line);
@@ -295,6 +338,7 @@ private:
     Json json;
     json.open('{');
     json.pair("prompt_tokens", result.prompt_tokens);
+    json.pair("computed_tokens", result.computed_tokens);
     json.key("tokens").open('[');
     for (uint32_t token : generated)
       json.value(token);
@@ -341,6 +385,8 @@ int main(int argc, char **argv) {
       "llm-run model.sprig -p \"Once upon a time\" -n 64\n"
       "llm-run model.sprig --chat --temperature=0.8 --top-p=0.95 --seed=7\n"
       "llm-run model.sprig --tokens 1,2,3 --json\n"
+      "llm-run model.sprig -f rules.txt -n 0 --save-session rules.session\n"
+      "llm-run model.sprig --load-session rules.session -p \"May I?\"\n"
       "llm-run --list-devices");
   options.positional("MODEL", args.model, "A .sprig package");
   options.text("--prompt,-p", args.prompt, "TEXT", "The prompt");
@@ -367,6 +413,10 @@ int main(int argc, char **argv) {
   options.texts("--stop", args.stops, "TEXT",
                 "Ends before this text; may be given again");
   options.flag("--ignore-eos", args.ignoreEnd, "End tokens do not end");
+  options.text("--save-session", args.saveSession, "FILE",
+               "At the end, saves the text so far with all that was computed");
+  options.text("--load-session", args.loadSession, "FILE",
+               "Goes on from a saved text (or chat); the prompt is added to it");
   options.text("--device", args.device, "NAME|INDEX",
                "The device, by index or a part of its name");
   options.flag("--list-devices", args.listDevices, "Lists the devices");

@@ -73,10 +73,13 @@ FailureOr<CachePlan> TargetLowering::cache(KVOp handle) {
   if (!symbols.lookup(cache.getSymName())) {
     std::string element;
     llvm::raw_string_ostream(element) << type.getKeyType();
+    const int64_t slot = int64_t(sideBytes) / shape.capacity;
     insert(plan::KvCacheOp::create(
         builder, cache.getLoc(), cache.getSymName(), name, /*offset=*/0, bytes,
         cache.getCount(), type.getHeads(), type.getKeyWidth(), shape.capacity,
-        type.getWindow(), type.getSinks(), element, element));
+        type.getWindow(), type.getSinks(), element, element,
+        ArrayRef<int64_t>({0, int64_t(stride)}),
+        ArrayRef<int64_t>({slot, slot})));
   }
   uint64_t layer = 2 * stride * handle.getIndex();
   return CachePlan{store, layer, layer + stride, sideBytes};

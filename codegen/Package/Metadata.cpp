@@ -180,10 +180,17 @@ TargetWriter::writeProgram(plan::ProgramOp program) {
 Offset<format::KvCache> TargetWriter::writeCache(plan::KvCacheOp cache) {
   auto name = text(cache.getSymName()), key = text(cache.getKeyType()),
        value = text(cache.getValueType());
+  std::vector<Offset<format::KvPlane>> planes;
+  for (auto [offset, slot] :
+       llvm::zip_equal(cache.getPlaneOffsets(), cache.getSlotBytes()))
+    planes.push_back(
+        format::CreateKvPlane(builder, uint64_t(offset), uint32_t(slot)));
+  auto planeVector = builder.CreateVector(planes);
   return format::CreateKvCache(
       builder, name, cache.getLayers(), cache.getHeads(), cache.getHeadSize(),
       cache.getCapacity(), cache.getWindow(), cache.getSinks(), key, value,
-      buffers.lookup(cache.getBuffer()), cache.getOffset(), cache.getBytes());
+      buffers.lookup(cache.getBuffer()), cache.getOffset(), cache.getBytes(),
+      planeVector);
 }
 
 FailureOr<Offset<format::Target>> TargetWriter::write() {

@@ -227,6 +227,16 @@ LogicalResult KvCacheOp::verify() {
     if (static_cast<int64_t>(value) < 0) // C2
       return emitOpError("expects ") << name << " of at least 0, but got "
                                      << static_cast<int64_t>(value);
+  if (getPlaneOffsets().size() != getSlotBytes().size()) // C3
+    return emitOpError("expects as many plane_offsets as slot_bytes, but got ")
+           << getPlaneOffsets().size() << " and " << getSlotBytes().size();
+  const int64_t part = int64_t(getBytes() / getLayers());
+  for (auto [offset, slot] : llvm::zip_equal(getPlaneOffsets(), getSlotBytes()))
+    if (offset < 0 || slot < 1 || offset > part ||
+        slot > (part - offset) / int64_t(getCapacity())) // C3
+      return emitOpError("expects planes inside the ")
+             << part << " bytes of a layer, but got " << getCapacity()
+             << " slots of " << slot << " bytes at " << offset;
   return success();
 }
 

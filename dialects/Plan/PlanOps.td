@@ -153,20 +153,24 @@ def Plan_KvCacheOp : Plan_Op<"kv_cache", [Symbol, HasParent<"TargetOp">, Declare
 
     - (C1) the buffer is of kind `kv` and holds `bytes` bytes at `offset`.
     - (C2) layers, heads, head size and capacity are at least 1, window and sinks at least 0.
+    - (C3) each plane, `capacity` slots of `slot_bytes` bytes from `plane_offsets` of a layer's part on, lies in that
+      part.
 
     Example:
 
     ```mlir
     plan.kv_cache @kv in @cache at 0 bytes 47185920
       {layers = 30 : i64, heads = 3 : i64, head_size = 64 : i64, capacity = 2048 : i64,
-       key_type = "f16", value_type = "f16"}
+       key_type = "f16", value_type = "f16",
+       plane_offsets = array<i64: 0, 786432>, slot_bytes = array<i64: 384, 384>}
     ```
   }];
   let arguments = (ins
     SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$buffer, I64Attr:$offset, I64Attr:$bytes,
     I64Attr:$layers, I64Attr:$heads, I64Attr:$head_size, I64Attr:$capacity,
     DefaultValuedAttr<I64Attr, "0">:$window, DefaultValuedAttr<I64Attr, "0">:$sinks,
-    StrAttr:$key_type, StrAttr:$value_type);
+    StrAttr:$key_type, StrAttr:$value_type,
+    DenseI64ArrayAttr:$plane_offsets, DenseI64ArrayAttr:$slot_bytes);
   let assemblyFormat = [{
     $sym_name `in` $buffer `at` custom<Plain>($offset) `bytes` custom<Plain>($bytes) attr-dict
   }];

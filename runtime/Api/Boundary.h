@@ -13,6 +13,7 @@ struct sprig_model {
 };
 struct sprig_session {
   std::unique_ptr<sprig::Session> session;
+  std::string note; ///< of the file that was loaded last
 };
 
 namespace sprig::api {

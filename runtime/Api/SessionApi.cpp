@@ -1,6 +1,8 @@
 #include "runtime/Api/Boundary.h"
 #include "runtime/Session/SelfTest.h"
 
+#include <algorithm>
+
 using namespace sprig;
 using namespace sprig::api;
 
@@ -46,7 +48,7 @@ sprig_code sprig_session_create(sprig_model *model,
         Session::create(model->model, wanted);
     if (!made.ok())
       return made.status();
-    *session = new sprig_session{std::move(*made)};
+    *session = new sprig_session{std::move(*made), {}};
     return {};
   });
 }
@@ -60,6 +62,53 @@ size_t sprig_session_length(const sprig_session *session) {
 size_t sprig_session_match(const sprig_session *session, const uint32_t *tokens,
                            size_t count) {
   return session && tokens ? session->session->match(tokens, count) : 0;
+}
+
+sprig_code sprig_session_tokens(const sprig_session *session, uint32_t *tokens,
+                                size_t capacity, size_t *count) {
+  return guarded([&]() -> Status {
+    if (Status status = needs(session, "session"); !status.ok())
+      return status;
+    if (Status status = needs(count, "count"); !status.ok())
+      return status;
+    const std::vector<uint32_t> &held = session->session->tokens();
+    *count = held.size();
+    if (capacity != 0 && tokens)
+      std::copy_n(held.begin(), std::min(capacity, held.size()), tokens);
+    return {};
+  });
+}
+
+sprig_code sprig_session_save(sprig_session *session, const char *path,
+                              const void *note, size_t note_bytes) {
+  return onSession(session, [&](Session &held) -> Status {
+    if (Status status = needs(path, "path"); !status.ok())
+      return status;
+    if (note_bytes != 0)
+      if (Status status = needs(note, "note"); !status.ok())
+        return status;
+    return held.save(path,
+                     {static_cast<const char *>(note_bytes ? note : ""),
+                      note_bytes});
+  });
+}
+
+sprig_code sprig_session_load(sprig_session *session, const char *path) {
+  return onSession(session, [&](Session &held) -> Status {
+    if (Status status = needs(path, "path"); !status.ok())
+      return status;
+    std::string note;
+    Status status = held.load(path, note);
+    if (status.ok())
+      session->note = std::move(note);
+    return status;
+  });
+}
+
+const void *sprig_session_note(const sprig_session *session, size_t *bytes) {
+  if (bytes)
+    *bytes = session ? session->note.size() : 0;
+  return session ? session->note.data() : nullptr;
 }
 
 sprig_code sprig_session_truncate(sprig_session *session, size_t length) {

@@ -30,6 +30,9 @@ public:
   uint64_t weightBytes() const { return head.weightsBytes; }
   const MappedFile &mapping() const { return file; }
   const std::string &path() const { return file.path(); }
+  /// Tells packages apart: a hash over the metadata, which holds the hashes of
+  /// the weights.
+  uint64_t identity() const { return head.metadataHash; }
 
   /// Tells the system that weights [offset, offset + bytes) are not needed in
   /// memory any more (they were copied to a device).

@@ -92,7 +92,7 @@ Status verifyRequirements(const format::Requirements &requirements) {
 }
 
 Status verifyKvCache(const format::KvCache &cache,
-                     const format::Target &target) {
+                     const format::Target &target, uint32_t context) {
   if (cache.buffer() >= target.buffers()->size())
     return corrupt("expects a buffer below ", target.buffers()->size(),
                    ", but got ", cache.buffer());
@@ -103,6 +103,22 @@ Status verifyKvCache(const format::KvCache &cache,
                    " bytes at ", cache.offset(), " of '",
                    buffer.name()->string_view(), "', a ", nameOf(buffer.kind()),
                    " buffer of ", buffer.bytes());
+  // Sessions are saved by these numbers.
+  if (cache.layers() == 0 || cache.bytes() % cache.layers() != 0)
+    return corrupt("expects bytes that are a multiple of the layers, but got ",
+                   cache.bytes(), " for ", cache.layers());
+  if (cache.capacity() < context)
+    return corrupt("expects slots for a context of ", context, ", but got ",
+                   cache.capacity());
+  for (const format::KvPlane *plane : *cache.planes())
+    if (!rangeInside(plane->offset(),
+                     uint64_t(cache.capacity()) * plane->slot_bytes(),
+                     cache.bytes() / cache.layers()))
+      return corrupt("expects planes inside the ",
+                     cache.bytes() / cache.layers(),
+                     " bytes of a layer, but got ", cache.capacity(),
+                     " slots of ", plane->slot_bytes(), " bytes at ",
+                     plane->offset());
   return {};
 }
 
@@ -143,7 +159,7 @@ Status verifyTarget(const format::Target &target, const format::Model &model,
   if (Status status = verifyPrograms(target); !status.ok())
     return status;
   for (const format::KvCache *cache : *target.kv_caches())
-    if (Status status = verifyKvCache(*cache, target); !status.ok())
+    if (Status status = verifyKvCache(*cache, target, model.context()); !status.ok())
       return status.within(
           concat("kv cache '", cache->name()->string_view(), "'"));
   return verifySpecialBuffers(target, model);

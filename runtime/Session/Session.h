@@ -44,6 +44,14 @@ public:
   /// Cuts the sequence to `length` tokens; steps under way are dropped.
   Status truncate(size_t length);
 
+  /// Writes the sequence, its keys and values and `note` to a file, aside
+  /// first. Steps under way are dropped.
+  Status save(const std::string &path, std::string_view note);
+  /// Takes the place of what the session holds. A file of another package or
+  /// target, or a damaged one, is refused and changes nothing; where the device
+  /// fails the session is left empty.
+  Status load(const std::string &path, std::string &note);
+
   /// Applies from the next `start`.
   Status setSampling(const Sampling &sampling);
 

@@ -131,4 +131,87 @@ Status SessionBuffers::fill(vulkan::CommandPool &pool,
   });
 }
 
+namespace {
+
+/// Regions cut into copies that fit one staging buffer.
+struct Piece {
+  std::vector<std::pair<uint32_t, VkBufferCopy>> copies; ///< target's buffer
+  uint64_t bytes = 0;
+};
+
+constexpr uint64_t kStagingBytes = 8u << 20;
+
+std::vector<Piece> cut(const std::vector<session_file::Region> &regions) {
+  std::vector<Piece> pieces;
+  for (const session_file::Region &region : regions)
+    for (uint64_t done = 0; done < region.bytes;) {
+      if (pieces.empty() || pieces.back().bytes == kStagingBytes)
+        pieces.emplace_back();
+      Piece &piece = pieces.back();
+      const uint64_t count =
+          std::min(region.bytes - done, kStagingBytes - piece.bytes);
+      piece.copies.push_back(
+          {region.buffer, {region.offset + done, piece.bytes, count}});
+      piece.bytes += count;
+      done += count;
+    }
+  return pieces;
+}
+
+} // namespace
+
+Status SessionBuffers::copyOut(
+    vulkan::CommandPool &pool,
+    const std::vector<session_file::Region> &regions,
+    const std::function<Status(const void *, uint64_t)> &sink) {
+  const std::vector<Piece> pieces = cut(regions);
+  if (pieces.empty())
+    return {};
+  Result<vulkan::Buffers> staging = vulkan::Buffers::allocate(
+      device, {{"session staging", kStagingBytes, Placement::Readback}});
+  if (!staging.ok())
+    return staging.status();
+  const vulkan::DeviceFunctions &vk = device->functions();
+  for (const Piece &piece : pieces) {
+    Status status = runOnce(pool, [&](VkCommandBuffer commands) {
+      for (const auto &[buffer, copy] : piece.copies)
+        vk.CmdCopyBuffer(commands, table[buffer], staging->handle(0), 1, &copy);
+      vulkan::recordBarrier(vk, commands, vulkan::kKernelToAny);
+    });
+    if (status.ok())
+      status = sink(staging->mapped(0), piece.bytes);
+    if (!status.ok())
+      return status;
+  }
+  return {};
+}
+
+Status
+SessionBuffers::copyIn(vulkan::CommandPool &pool,
+                       const std::vector<session_file::Region> &regions,
+                       const uint8_t *from) {
+  const std::vector<Piece> pieces = cut(regions);
+  if (pieces.empty())
+    return {};
+  Result<vulkan::Buffers> staging = vulkan::Buffers::allocate(
+      device, {{"session staging", kStagingBytes, Placement::Upload}});
+  if (!staging.ok())
+    return staging.status();
+  const vulkan::DeviceFunctions &vk = device->functions();
+  for (const Piece &piece : pieces) {
+    std::memcpy(staging->mapped(0), from, piece.bytes);
+    from += piece.bytes;
+    Status status = runOnce(pool, [&](VkCommandBuffer commands) {
+      for (const auto &[buffer, copy] : piece.copies) {
+        const VkBufferCopy back{copy.dstOffset, copy.srcOffset, copy.size};
+        vk.CmdCopyBuffer(commands, staging->handle(0), table[buffer], 1, &back);
+      }
+      vulkan::recordBarrier(vk, commands, vulkan::kCopyToAny);
+    });
+    if (!status.ok())
+      return status;
+  }
+  return {};
+}
+
 } // namespace sprig

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/Model/Model.h"
+#include "runtime/Session/SessionFile.h"
 #include "runtime/Vulkan/CommandPool.h"
 
 namespace sprig {
@@ -26,6 +27,16 @@ public:
   /// has finished.
   Status readLogits(vulkan::CommandPool &pool, uint32_t rows,
                     uint32_t vocabulary, float *out);
+  /// Reads regions, one after another, into `sink` piece by piece; no step is
+  /// under way.
+  Status copyOut(vulkan::CommandPool &pool,
+                 const std::vector<session_file::Region> &regions,
+                 const std::function<Status(const void *, uint64_t)> &sink);
+  /// Fills regions with the bytes at `from`.
+  Status copyIn(vulkan::CommandPool &pool,
+                const std::vector<session_file::Region> &regions,
+                const uint8_t *from);
+  uint32_t historyBuffer() const { return historyIndex; }
   /// Fills KV cache and scratch with copies of a word.
   Status fill(vulkan::CommandPool &pool, const format::Target &target,
               uint32_t word);

@@ -1,9 +1,9 @@
 #include "runtime/Vulkan/PipelineCache.h"
 #include "runtime/Support/MappedFile.h"
+#include "runtime/Support/OutputFile.h"
 #include "runtime/Support/Strings.h"
 #include "runtime/Vulkan/Result.h"
 
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <sys/stat.h>
@@ -114,16 +114,15 @@ Status PipelineCache::save() {
   head.hash = XXH3_64bits(data.data(), bytes);
 
   makeFolders(file.substr(0, file.rfind('/')));
-  std::string aside = concat(file, ".", getpid());
-  std::FILE *out = std::fopen(aside.c_str(), "wb");
-  bool written = out && std::fwrite(&head, sizeof(head), 1, out) == 1 &&
-                 std::fwrite(data.data(), bytes, 1, out) == 1;
-  if (out)
-    written = std::fclose(out) == 0 && written;
-  if (!written || std::rename(aside.c_str(), file.c_str()) != 0) {
-    std::remove(aside.c_str());
-    return {StatusCode::IoError, concat(file, ": cannot write the cache")};
-  }
+  Result<OutputFile> out = OutputFile::create(file);
+  if (!out.ok())
+    return out.status();
+  if (Status status = out->write(&head, sizeof(head)); !status.ok())
+    return status;
+  if (Status status = out->write(data.data(), bytes); !status.ok())
+    return status;
+  if (Status status = out->commit(); !status.ok())
+    return status;
   loaded = bytes;
   return {};
 }

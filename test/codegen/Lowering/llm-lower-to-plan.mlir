@@ -61,7 +61,7 @@ module attributes {llm.model = {architecture = "llama", context = 2048, layers =
 // CHECK-DAG: plan.buffer history @history bytes 272
 // CHECK-DAG: plan.buffer logits @logits bytes 160
 // CHECK-DAG: plan.buffer kv @kv_cache bytes 8192
-// CHECK: plan.kv_cache @kv in @kv_cache at 0 bytes 8192 {capacity = 64 : i64, head_size = 32 : i64, heads = 1 : i64, key_type = "f16", layers = 1 : i64, value_type = "f16"}
+// CHECK: plan.kv_cache @kv in @kv_cache at 0 bytes 8192 {capacity = 64 : i64, head_size = 32 : i64, heads = 1 : i64, key_type = "f16", layers = 1 : i64, plane_offsets = array<i64: 0, 4096>, slot_bytes = array<i64: 64, 64>, value_type = "f16"}
 // CHECK-DAG: plan.kernel @[[QKV1:linear_q4_1_128x64_t1_.*]] "linear" {
 // CHECK-DAG: plan.kernel @[[QKV4:linear_q4_1_128x64_t4_.*]] "linear" {
 

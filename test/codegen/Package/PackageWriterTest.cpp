@@ -53,7 +53,8 @@ module attributes {plan.model = {architecture = "llama", name = "test", vocabula
     plan.buffer history @history bytes 128
     plan.buffer kv @cache bytes 4096
     plan.kv_cache @kv in @cache at 0 bytes 4096
-      {layers = 2 : i64, heads = 2 : i64, head_size = 16 : i64, capacity = 16 : i64, key_type = "f16", value_type = "f16"}
+      {layers = 2 : i64, heads = 2 : i64, head_size = 16 : i64, capacity = 16 : i64, key_type = "f16", value_type = "f16",
+       plane_offsets = array<i64: 0, 1024>, slot_bytes = array<i64: 64, 64>}
     plan.kernel @norm "rms_factor" {eps = 1.0e-5, width = 64}
     plan.program @sample_1 sample width 1 {
       %x = plan.scratch "x" bytes 256

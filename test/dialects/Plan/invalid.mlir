@@ -141,7 +141,7 @@ plan.target @t {
 plan.target @t {
   plan.buffer scratch @s bytes 256
   // expected-error @below {{expects a buffer of kind 'kv', but got @s}}
-  plan.kv_cache @kv in @s at 0 bytes 256 {layers = 1 : i64, heads = 1 : i64, head_size = 2 : i64, capacity = 32 : i64, key_type = "f16", value_type = "f16"}
+  plan.kv_cache @kv in @s at 0 bytes 256 {layers = 1 : i64, heads = 1 : i64, head_size = 2 : i64, capacity = 32 : i64, key_type = "f16", value_type = "f16", plane_offsets = array<i64: 0, 128>, slot_bytes = array<i64: 4, 4>}
 }
 
 // -----
@@ -150,7 +150,7 @@ plan.target @t {
 plan.target @t {
   plan.buffer kv @s bytes 256
   // expected-error @below {{expects its bytes inside @s of 256 bytes, but got 256 + 256}}
-  plan.kv_cache @kv in @s at 256 bytes 256 {layers = 1 : i64, heads = 1 : i64, head_size = 2 : i64, capacity = 32 : i64, key_type = "f16", value_type = "f16"}
+  plan.kv_cache @kv in @s at 256 bytes 256 {layers = 1 : i64, heads = 1 : i64, head_size = 2 : i64, capacity = 32 : i64, key_type = "f16", value_type = "f16", plane_offsets = array<i64: 0, 128>, slot_bytes = array<i64: 4, 4>}
 }
 
 // -----
@@ -159,7 +159,25 @@ plan.target @t {
 plan.target @t {
   plan.buffer kv @s bytes 256
   // expected-error @below {{expects heads of at least 1, but got 0}}
-  plan.kv_cache @kv in @s at 0 bytes 256 {layers = 1 : i64, heads = 0 : i64, head_size = 2 : i64, capacity = 32 : i64, key_type = "f16", value_type = "f16"}
+  plan.kv_cache @kv in @s at 0 bytes 256 {layers = 1 : i64, heads = 0 : i64, head_size = 2 : i64, capacity = 32 : i64, key_type = "f16", value_type = "f16", plane_offsets = array<i64: 0, 128>, slot_bytes = array<i64: 4, 4>}
+}
+
+// -----
+
+// kv_cache C3
+plan.target @t {
+  plan.buffer kv @s bytes 256
+  // expected-error @below {{expects planes inside the 256 bytes of a layer, but got 32 slots of 4 bytes at 129}}
+  plan.kv_cache @kv in @s at 0 bytes 256 {layers = 1 : i64, heads = 1 : i64, head_size = 2 : i64, capacity = 32 : i64, key_type = "f16", value_type = "f16", plane_offsets = array<i64: 0, 129>, slot_bytes = array<i64: 4, 4>}
+}
+
+// -----
+
+// kv_cache C3
+plan.target @t {
+  plan.buffer kv @s bytes 256
+  // expected-error @below {{expects as many plane_offsets as slot_bytes, but got 1 and 2}}
+  plan.kv_cache @kv in @s at 0 bytes 256 {layers = 1 : i64, heads = 1 : i64, head_size = 2 : i64, capacity = 32 : i64, key_type = "f16", value_type = "f16", plane_offsets = array<i64: 0>, slot_bytes = array<i64: 4, 4>}
 }
 
 // -----

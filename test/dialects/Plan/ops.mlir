@@ -29,9 +29,9 @@ plan.target @first profile "lavapipe" {
   plan.buffer history @history bytes 8448
   // CHECK-NEXT: plan.buffer logits @logits bytes 196608
   plan.buffer logits @logits bytes 196608
-  // CHECK-NEXT: plan.kv_cache @kv in @cache at 0 bytes 4096 {capacity = 8 : i64, head_size = 32 : i64, heads = 2 : i64, key_type = "f16", layers = 2 : i64, value_type = "f16"}
+  // CHECK-NEXT: plan.kv_cache @kv in @cache at 0 bytes 4096 {capacity = 8 : i64, head_size = 32 : i64, heads = 2 : i64, key_type = "f16", layers = 2 : i64, plane_offsets = array<i64: 0, 1024>, slot_bytes = array<i64: 128, 128>, value_type = "f16"}
   plan.kv_cache @kv in @cache at 0 bytes 4096
-    {layers = 2 : i64, heads = 2 : i64, head_size = 32 : i64, capacity = 8 : i64, key_type = "f16", value_type = "f16"}
+    {layers = 2 : i64, heads = 2 : i64, head_size = 32 : i64, capacity = 8 : i64, key_type = "f16", value_type = "f16", plane_offsets = array<i64: 0, 1024>, slot_bytes = array<i64: 128, 128>}
 
   // A key, before it is built.
   // CHECK-NEXT: plan.kernel @linear_t1 "linear" {k = 2 : i64}

@@ -55,7 +55,11 @@ const Case kCases[] = {
     {"TwoHistories",
      [](PackageT &p) { p.targets[0]->buffers[3]->kind = BufferKind::history; },
      "several"},
-    {"ShortHistory", [](PackageT &p) { p.model->context = 65; },
+    {"ShortHistory",
+     [](PackageT &p) {
+       p.targets[0]->kv_caches.clear();
+       p.model->context = 65;
+     },
      "expects a history buffer of at least 324 bytes"},
     {"ShortLogits", [](PackageT &p) { p.model->vocabulary = 51; },
      "expects a logits buffer of at least 816 bytes"},
@@ -158,6 +162,20 @@ const Case kCases[] = {
      "power of two"},
     {"KvBuffer", [](PackageT &p) { p.targets[0]->kv_caches[0]->buffer = 3; },
      "kv cache 'kv': expects a range of a kv buffer"},
+    {"KvPlane",
+     [](PackageT &p) {
+       p.targets[0]->kv_caches[0]->planes[0]->slot_bytes = 5;
+     },
+     "expects planes inside the 256 bytes of a layer"},
+    {"KvPlaneOverflow",
+     [](PackageT &p) {
+       p.targets[0]->kv_caches[0]->planes[0]->offset = ~0ull;
+     },
+     "expects planes inside the 256 bytes of a layer"},
+    {"KvLayers", [](PackageT &p) { p.targets[0]->kv_caches[0]->layers = 0; },
+     "multiple of the layers"},
+    {"KvSlots", [](PackageT &p) { p.targets[0]->kv_caches[0]->capacity = 63; },
+     "expects slots for a context of 64"},
     {"KvRange", [](PackageT &p) { p.targets[0]->kv_caches[0]->offset = 8; },
      "kv cache 'kv'"},
     {"SameTarget",

@@ -208,6 +208,8 @@ PackageT tinyMetadata(const TinyOptions &options) {
   cache->key_type = cache->value_type = "i32";
   cache->buffer = kKv;
   cache->bytes = 4 * options.context;
+  cache->planes.push_back(std::make_unique<KvPlaneT>());
+  cache->planes[0]->slot_bytes = 4;
   target->kv_caches.push_back(std::move(cache));
   package.targets.push_back(std::move(target));
 
