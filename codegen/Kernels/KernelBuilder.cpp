@@ -18,6 +18,41 @@ bool isFloat(Value value) {
   return isa<FloatType>(getElementTypeOrSelf(value.getType()));
 }
 
+/// The array that a storage or uniform buffer is.
+Type bufferType(const KernelBinding &binding, Type element,
+                MLIRContext *context) {
+  auto space = spirv::StorageClassAttr::get(
+      context, binding.uniform ? spirv::StorageClass::Uniform
+                               : spirv::StorageClass::StorageBuffer);
+  int64_t count = ShapedType::kDynamic;
+  if (binding.uniform) { // uniform blocks have no runtime arrays
+    auto vector = dyn_cast<VectorType>(element);
+    int64_t lanes = vector ? vector.getNumElements() : 1;
+    count = int64_t(binding.bytes * 8) /
+            (getElementTypeOrSelf(element).getIntOrFloatBitWidth() * lanes);
+  }
+  return MemRefType::get({count}, element, MemRefLayoutAttrInterface{}, space);
+}
+
+spirv::ImageType texelType(TexelFormat format, MLIRContext *context) {
+  Builder builder(context);
+  bool real =
+      format == TexelFormat::R32Sfloat || format == TexelFormat::Rgba32Sfloat;
+  spirv::ImageFormat texel = spirv::ImageFormat::R32ui;
+  if (format == TexelFormat::R32Sfloat)
+    texel = spirv::ImageFormat::R32f;
+  else if (format == TexelFormat::Rgba32Uint)
+    texel = spirv::ImageFormat::Rgba32ui;
+  else if (format == TexelFormat::Rgba32Sfloat)
+    texel = spirv::ImageFormat::Rgba32f;
+  return spirv::ImageType::get(
+      real ? Type(builder.getF32Type()) : Type(builder.getI32Type()),
+      spirv::Dim::Buffer, spirv::ImageDepthInfo::NoDepth,
+      spirv::ImageArrayedInfo::NonArrayed,
+      spirv::ImageSamplingInfo::SingleSampled,
+      spirv::ImageSamplerUseInfo::NoSampler, texel);
+}
+
 } // namespace
 
 KernelBuilder::KernelBuilder(ModuleOp module, const TargetProfile &profile,
@@ -33,32 +68,48 @@ void KernelBuilder::open(ArrayRef<Type> elements) {
   auto kernels = gpu::GPUModuleOp::create(builder, location, "kernels");
   builder.setInsertionPointToStart(kernels.getBody());
 
+  // Bindings are numbered in the order of the interface. A texel view is an
+  // opaque variable of the module; the others are the kernel's arguments.
   SmallVector<Type> arguments;
-  for (auto [binding, element] :
-       llvm::zip_equal(interface.bindings, elements)) {
-    auto space = spirv::StorageClassAttr::get(
-        context, binding.uniform ? spirv::StorageClass::Uniform
-                                 : spirv::StorageClass::StorageBuffer);
-    int64_t count = ShapedType::kDynamic;
-    if (binding.uniform) // uniform blocks have no runtime arrays
-      count = int64_t(binding.bytes * 8 /
-                      (getElementTypeOrSelf(element).getIntOrFloatBitWidth() *
-                       (isa<VectorType>(element)
-                            ? cast<VectorType>(element).getNumElements()
-                            : 1)));
-    arguments.push_back(
-        MemRefType::get({count}, element, MemRefLayoutAttrInterface{}, space));
+  SmallVector<Attribute> numbers;
+  for (auto [i, binding] : llvm::enumerate(interface.bindings)) {
+    if (binding.texel != TexelFormat::None) {
+      Type type = spirv::PointerType::get(texelType(binding.texel, context),
+                                          spirv::StorageClass::UniformConstant);
+      spirv::GlobalVariableOp::create(builder, location, type,
+                                      "texels_" + std::to_string(i),
+                                      /*descriptorSet=*/0, unsigned(i));
+      continue;
+    }
+    arguments.push_back(bufferType(binding, elements[i], context));
+    numbers.push_back(builder.getDictionaryAttr(builder.getNamedAttr(
+        spirv::getInterfaceVarABIAttrName(),
+        spirv::getInterfaceVarABIAttr(0, unsigned(i), std::nullopt, context))));
   }
   function = gpu::GPUFuncOp::create(builder, location, "main",
                                     builder.getFunctionType(arguments, {}));
   function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(),
                     builder.getUnitAttr());
+  function.setAllArgAttrs(numbers);
   std::array<int32_t, 3> size = {int32_t(interface.workgroup[0]),
                                  int32_t(interface.workgroup[1]),
                                  int32_t(interface.workgroup[2])};
   function->setAttr(spirv::getEntryPointABIAttrName(),
                     spirv::getEntryPointABIAttr(context, size));
   builder.setInsertionPointToStart(&function.getBody().front());
+
+  unsigned argument = 0;
+  for (auto [i, binding] : llvm::enumerate(interface.bindings)) {
+    if (binding.texel == TexelFormat::None) {
+      arrays.push_back(function.getArgument(argument++));
+      continue;
+    }
+    Type type = spirv::PointerType::get(texelType(binding.texel, context),
+                                        spirv::StorageClass::UniformConstant);
+    Value variable = spirv::AddressOfOp::create(builder, location, type,
+                                                "texels_" + std::to_string(i));
+    arrays.push_back(spirv::LoadOp::create(builder, location, variable));
+  }
 }
 
 void KernelBuilder::close() { gpu::ReturnOp::create(builder, location); }
@@ -260,10 +311,20 @@ Values KernelBuilder::unpack(Value value) {
 }
 
 Value KernelBuilder::load(unsigned binding, Value element) {
-  return load(function.getArgument(binding), element);
+  TexelFormat texel = interface.bindings[binding].texel;
+  if (texel == TexelFormat::None)
+    return load(arrays[binding], element);
+  // Vulkan's image reads give four components, whatever the format has.
+  auto type = cast<spirv::ImageType>(arrays[binding].getType());
+  Value four = spirv::ImageReadOp::create(
+      builder, location, vec(4, type.getElementType()), arrays[binding],
+      toI32(element), spirv::ImageOperandsAttr{}, ValueRange{});
+  bool wide =
+      texel == TexelFormat::Rgba32Uint || texel == TexelFormat::Rgba32Sfloat;
+  return wide ? four : extract(four, 0);
 }
 void KernelBuilder::store(Value value, unsigned binding, Value element) {
-  store(value, function.getArgument(binding), element);
+  store(value, arrays[binding], element);
 }
 Value KernelBuilder::load(Value array, Value element) {
   return memref::LoadOp::create(builder, location, array, toIndex(element));

@@ -171,6 +171,7 @@ private:
   OpBuilder builder;
   Location location;
   gpu::GPUFuncOp function;
+  Values arrays; ///< of the bindings: a memref, or the image of a texel view
   DenseMap<Attribute, Value> constants;
   DenseMap<unsigned, Value> ids;
 };

@@ -5,6 +5,19 @@
 
 namespace mlir::llm {
 
+unsigned texelBytes(TexelFormat format) {
+  return format == TexelFormat::Rgba32Uint ||
+                 format == TexelFormat::Rgba32Sfloat
+             ? 16
+             : 4;
+}
+
+uint64_t KernelBinding::mostBytes(const TargetLimits &limits) const {
+  if (texel != TexelFormat::None)
+    return uint64_t(limits.texelElements) * texelBytes(texel);
+  return uniform ? limits.uniformRange : limits.storageRange;
+}
+
 std::string KernelInterface::nameFor(const std::string &prefix,
                                      const std::string &key) {
   uint64_t hash = llvm::xxh3_64bits(key);

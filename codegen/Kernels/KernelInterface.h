@@ -4,6 +4,7 @@
 #ifndef SPRIG_CODEGEN_KERNELS_KERNELINTERFACE_H
 #define SPRIG_CODEGEN_KERNELS_KERNELINTERFACE_H
 
+#include "codegen/Target/TargetProfile.h"
 #include <array>
 #include <cstdint>
 #include <string>
@@ -12,6 +13,19 @@
 namespace mlir::llm {
 
 enum class Access : uint8_t { Read = 1, Write = 2, ReadWrite = 3 };
+
+/// What a binding's bytes look like through a view of a storage texel buffer;
+/// the numbers are those of VkFormat.
+enum class TexelFormat : uint32_t {
+  None = 0, ///< no view: a storage or uniform buffer
+  R32Uint = 98,
+  R32Sfloat = 100,
+  Rgba32Uint = 107,
+  Rgba32Sfloat = 109
+};
+
+/// Bytes of one element of a view.
+unsigned texelBytes(TexelFormat format);
 
 /// One buffer of descriptor set 0; its position in the list is its binding
 /// number.
@@ -22,6 +36,10 @@ struct KernelBinding {
       0; ///< least bytes for one token, or in all where `perToken` is false
   bool perToken = false; ///< grows with the width of the step
   bool uniform = false;  ///< a uniform buffer instead of a storage buffer
+  TexelFormat texel = TexelFormat::None; ///< read through a texel view
+
+  /// What the target's limits allow the binding to span.
+  uint64_t mostBytes(const TargetLimits &limits) const;
 };
 
 /// Workgroups along one dimension: `fixed`, or `fixed` for every started tile

@@ -119,15 +119,24 @@ FailureOr<KernelInterface> LinearSpec::interface(const TargetProfile &profile,
       gate.empty() ? SmallVector<std::string, 2>{"weight"}
                    : SmallVector<std::string, 2>{"gate", "up"};
   for (const std::string &weight : weights)
-    for (const sprig::quant::PlaneLayout &plane : layout.planes)
-      interface.bindings.push_back(
-          {weight + "." + std::string(plane.name), Access::Read, plane.bytes});
+    for (const sprig::quant::PlaneLayout &plane : layout.planes) {
+      KernelBinding &binding = interface.bindings.emplace_back();
+      binding.role = weight + "." + std::string(plane.name);
+      binding.bytes = plane.bytes;
+      if (chosen->texelWeights())
+        binding.texel = chosen->elementBytes(plane.unitBytes) == 16
+                            ? TexelFormat::Rgba32Uint
+                            : TexelFormat::R32Uint;
+    }
   auto bind = [&](std::string role, Access access, int64_t numbers,
                   bool perToken) {
     interface.bindings.push_back(
         {std::move(role), access, uint64_t(numbers) * 4, perToken});
   };
   bind("x", Access::Read, k, true);
+  if (chosen->texelX())
+    interface.bindings.back().texel =
+        k % 4 == 0 ? TexelFormat::Rgba32Sfloat : TexelFormat::R32Sfloat;
   if (norm) {
     bind("gamma", Access::Read, k, false);
     bind("factor", Access::Read, 1, true);

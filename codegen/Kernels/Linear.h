@@ -56,6 +56,8 @@ struct LinearSchedule {
   int64_t chains = 2; ///< independent sums within a group
   int64_t load =
       128; ///< most bits of weights that one load fetches: 32, 64 or 128
+  int64_t texels = 0;   ///< 1: weights, 2: x, 3: both are read through texel
+                        ///< views (of 16 bytes, or 4 for small planes)
   int64_t prescale = 0; ///< 1: codes keep their place in the word, x is divided
                         ///< by the power of two
 
@@ -63,6 +65,11 @@ struct LinearSchedule {
                                         const TargetProfile &profile,
                                         EmitError emitError);
   std::string key() const;
+
+  bool texelWeights() const { return texels & 1; }
+  bool texelX() const { return texels & 2; }
+  /// Bytes of a plane that one load fetches: 16, 8 or 4.
+  unsigned elementBytes(unsigned unitBytes) const;
 };
 
 struct LinearSpec {

@@ -83,8 +83,7 @@ void LinearKernel::open() {
     auto [weight, planeName] = role.split('.');
     if (!planeName.empty()) {
       const sprig::quant::PlaneLayout *plane = layout.plane(planeName.str());
-      unsigned bytes =
-          planeElementBytes(plane->unitBytes, unsigned(schedule.load / 8));
+      unsigned bytes = schedule.elementBytes(plane->unitBytes);
       planes.push_back({unsigned(elements.size()), plane->unitBytes, bytes});
       elements.push_back(bytes == 4 ? b.i32() : b.vec(bytes / 4, b.i32()));
     } else {

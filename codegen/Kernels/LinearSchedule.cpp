@@ -1,3 +1,4 @@
+#include "codegen/Kernels/BlockCodec.h"
 #include "codegen/Kernels/Linear.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -28,6 +29,7 @@ FailureOr<LinearSchedule> LinearSchedule::from(const ScheduleValues &choices,
                  {"split", &schedule.split, {1, 2, 4, 8, 16, 32}},
                  {"chains", &schedule.chains, {1, 2, 4}},
                  {"load", &schedule.load, {32, 64, 128}},
+                 {"texels", &schedule.texels, {0, 1, 2, 3}},
                  {"prescale", &schedule.prescale, {0, 1}}};
   for (const auto &[name, value] : choices) {
     if (name == "x") {
@@ -66,13 +68,19 @@ FailureOr<LinearSchedule> LinearSchedule::from(const ScheduleValues &choices,
   return schedule;
 }
 
+unsigned LinearSchedule::elementBytes(unsigned unitBytes) const {
+  if (texelWeights())
+    return unitBytes % 16 == 0 ? 16 : 4;
+  return planeElementBytes(unitBytes, unsigned(load / 8));
+}
+
 std::string LinearSchedule::key() const {
   StringRef way = llvm::find_if(kWays, [&](const auto &known) {
                     return known.second == x;
                   })->first;
-  return llvm::formatv(
-      "x={0} rows={1} waves={2} split={3} chains={4} load={5} prescale={6}",
-      way, rows, waves, split, chains, load, prescale);
+  return llvm::formatv("x={0} rows={1} waves={2} split={3} chains={4} load={5} "
+                       "texels={6} prescale={7}",
+                       way, rows, waves, split, chains, load, texels, prescale);
 }
 
 } // namespace mlir::llm

@@ -93,7 +93,7 @@ LogicalResult checkLimits(const KernelInterface &interface,
       return refuse("workgroups along a dimension", limits.groups,
                     interface.groups[i].fixed);
   for (const KernelBinding &binding : interface.bindings) {
-    uint64_t most = binding.uniform ? limits.uniformRange : limits.storageRange;
+    uint64_t most = binding.mostBytes(limits);
     if (binding.bytes > most)
       return refuse("bytes in the binding of " + binding.role, most,
                     binding.bytes);

@@ -39,8 +39,7 @@ LogicalResult ProgramLowering::run() {
 
 LogicalResult ProgramLowering::lower(const FlatOp &entry) {
   // Weights are reached through the operations that use them.
-  if (entry.op->getNumResults() == 1 &&
-      isWeightExpr(entry.op->getResult(0)))
+  if (entry.op->getNumResults() == 1 && isWeightExpr(entry.op->getResult(0)))
     return success();
   where = entry.where;
   if (OpLowering lowering = findOpLowering(entry.op))
@@ -218,11 +217,11 @@ LogicalResult ProgramLowering::dispatch(Operation *op, StringRef family,
       return op->emitOpError()
              << "expects " << least << " bytes for '" << binding.role
              << "' of kernel '" << interface.name << "', but got " << has;
-    if (has > profile().limits.storageRange && !binding.uniform)
+    uint64_t most = binding.mostBytes(profile().limits);
+    if (has > most)
       return op->emitOpError()
-             << "expects bindings of at most " << profile().limits.storageRange
-             << " bytes on target '" << profile().name << "', but '"
-             << binding.role << "' has " << has;
+             << "expects bindings of at most " << most << " bytes on target '"
+             << profile().name << "', but '" << binding.role << "' has " << has;
     bindings.push_back(found->view);
     access.push_back(plan::Access(unsigned(binding.access)));
     touched += found->touched < 0 ? least : uint64_t(found->touched);

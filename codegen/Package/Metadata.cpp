@@ -67,11 +67,17 @@ TargetWriter::writeKernel(plan::KernelOp kernel) {
   Offset<flatbuffers::Vector<uint32_t>> &spirv = shared.code[words];
   if (spirv.IsNull())
     spirv = builder.CreateVector(words);
+  std::vector<uint32_t> texels;
+  if (std::optional<ArrayRef<int32_t>> formats = kernel.getTexelFormats())
+    texels.assign(formats->begin(), formats->end());
+  Offset<flatbuffers::Vector<uint32_t>> texelFormats;
+  if (!texels.empty())
+    texelFormats = builder.CreateVector(texels);
   return format::CreateKernel(
       builder, name, family, keyText, entry, spirv, size[0], size[1], size[2],
       kernel.getAccess()->size(), kernel.getPushConstantBytes(),
       kernel.getSharedBytes(), kernel.getSubgroupSize(),
-      kernel.getUniformBindings());
+      kernel.getUniformBindings(), texelFormats);
 }
 
 FailureOr<format::Binding> TargetWriter::bind(Value view, uint32_t access) {

@@ -1,5 +1,7 @@
 #include "codegen/Package/Requirements.h"
 
+#include "codegen/Kernels/KernelInterface.h"
+
 namespace mlir::llm {
 
 using namespace sprig;
@@ -15,7 +17,7 @@ buildRequirements(flatbuffers::FlatBufferBuilder &builder,
   std::vector<format::Feature> features;
   uint32_t subgroup = 0, invocations = 1, shared = 0, buffers = 1, push = 0;
   uint64_t storage = 1;
-  uint32_t uniform = 0;
+  uint32_t uniform = 0, texels = 0;
   for (plan::KernelOp kernel : target.getOps<plan::KernelOp>()) {
     if (ArrayAttr names = kernel.getFeaturesAttr())
       for (StringRef name : names.getAsValueRange<StringAttr>())
@@ -36,7 +38,11 @@ buildRequirements(flatbuffers::FlatBufferBuilder &builder,
     auto kernel = symbols.lookup<plan::KernelOp>(dispatch.getKernel());
     for (auto [i, binding] : llvm::enumerate(dispatch.getBindings())) {
       uint64_t bytes = plan::getViewBytes(binding);
-      if (kernel.getUniformBindings() >> i & 1)
+      std::optional<ArrayRef<int32_t>> formats = kernel.getTexelFormats();
+      auto texel = TexelFormat(formats ? (*formats)[i] : 0);
+      if (texel != TexelFormat::None)
+        texels = std::max<uint32_t>(texels, bytes / texelBytes(texel));
+      else if (kernel.getUniformBindings() >> i & 1)
         uniform = std::max<uint32_t>(uniform, bytes);
       else
         storage = std::max(storage, bytes);
@@ -46,7 +52,8 @@ buildRequirements(flatbuffers::FlatBufferBuilder &builder,
   auto list = builder.CreateVector(features);
   return format::CreateRequirements(
       builder, apiVersion(profile.vulkan), list, subgroup, invocations, shared,
-      storage, buffers, /*offset_alignment=*/plan::kAlignment, push, uniform);
+      storage, buffers, /*offset_alignment=*/plan::kAlignment, push, uniform,
+      texels);
 }
 
 } // namespace mlir::llm

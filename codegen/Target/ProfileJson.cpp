@@ -184,6 +184,7 @@ void readLimits(const json::Object &object, TargetLimits &limits,
   reader.number("shared_bytes", limits.sharedBytes);
   reader.number("storage_range", limits.storageRange);
   reader.number("uniform_range", limits.uniformRange);
+  reader.number("texel_elements", limits.texelElements);
   reader.number("groups", limits.groups);
   reader.number("push_constant_bytes", limits.pushConstantBytes);
   reader.number("storage_buffers", limits.storageBuffers);
@@ -358,6 +359,7 @@ std::string printProfile(const TargetProfile &profile) {
            {"shared_bytes", int64_t(limits.sharedBytes)},
            {"storage_range", int64_t(limits.storageRange)},
            {"uniform_range", int64_t(limits.uniformRange)},
+           {"texel_elements", int64_t(limits.texelElements)},
            {"groups", int64_t(limits.groups)},
            {"push_constant_bytes", int64_t(limits.pushConstantBytes)},
            {"storage_buffers", int64_t(limits.storageBuffers)},

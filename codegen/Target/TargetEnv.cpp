@@ -66,7 +66,9 @@ std::optional<Feature> featureFor(Capability capability) {
 
 spirv::TargetEnvAttr getTargetEnv(const TargetProfile &profile,
                                   MLIRContext *context) {
-  SmallVector<Capability> capabilities = {Capability::Shader};
+  // Texel buffers are in every Vulkan; how large they may be is a limit.
+  SmallVector<Capability> capabilities = {
+      Capability::Shader, Capability::SampledBuffer, Capability::ImageBuffer};
   // MLIR asks for this extension wherever storage buffers are used, though
   // SPIR-V 1.3 has them in its core.
   SmallVector<Extension> extensions = {

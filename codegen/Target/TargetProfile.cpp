@@ -118,6 +118,7 @@ llvm::Error validateProfile(const TargetProfile &profile) {
                 {"shared_bytes", limits.sharedBytes, 16384},
                 {"storage_range", limits.storageRange, 1u << 27},
                 {"uniform_range", limits.uniformRange, 16384},
+                {"texel_elements", limits.texelElements, 65536},
                 {"groups", limits.groups, 65535},
                 {"push_constant_bytes", limits.pushConstantBytes, 128},
                 {"storage_buffers", limits.storageBuffers, 4}};

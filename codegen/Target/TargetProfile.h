@@ -14,8 +14,9 @@
 //   subgroup_size      lanes of a subgroup; 0: unknown, and then no feature of
 //                      subgroups may be listed
 //   limits             { workgroup_invocations, workgroup_size: [x, y, z],
-//                      shared_bytes, storage_range, uniform_range, groups,
-//                      push_constant_bytes, storage_buffers, offset_alignment }
+//                      shared_bytes, storage_range, uniform_range,
+//                      texel_elements, groups, push_constant_bytes,
+//                      storage_buffers, offset_alignment }
 //   rates              { read_gb_per_s, gflop_per_s, dispatch_us }: rough, for
 //                      estimates of time only
 //   faults             [{ name, description }]: known faults of drivers that
@@ -78,7 +79,8 @@ struct TargetLimits {
   uint64_t storageRange =
       1u << 27; ///< bytes that one storage buffer binding may span
   uint32_t uniformRange =
-      16384;               ///< bytes that one uniform buffer binding may span
+      16384; ///< bytes that one uniform buffer binding may span
+  uint32_t texelElements = 65536; ///< elements of one texel buffer view
   uint32_t groups = 65535; ///< workgroups in each dimension of a dispatch
   uint32_t pushConstantBytes = 128;
   uint32_t storageBuffers = 4; ///< bindings of one kernel

@@ -196,6 +196,12 @@ LogicalResult KernelOp::verify() {
        llvm::any_of(*workgroup, [](int32_t n) { return n < 1; }))) // C4
     return emitOpError("expects three workgroup sizes of at least 1, but got ")
            << getWorkgroupAttr();
+  if (auto texels = getTexelFormats();
+      texels && (!getAccess() || texels->size() != getAccess()->size())) // C5
+    return emitOpError("expects a texel format for each binding in access, "
+                       "but got ")
+           << texels->size() << " for "
+           << (getAccess() ? getAccess()->size() : 0);
   return success();
 }
 

@@ -93,6 +93,7 @@ def Plan_KernelOp : Plan_Op<"kernel", [
     - (C2) a kernel has device code in one form only: a region or words.
     - (C3) words come with `entry`, `workgroup` and `access`.
     - (C4) `workgroup` has three sizes of at least 1.
+    - (C5) `texel_formats`, if any, has one VkFormat (0: none) for each binding in `access`.
 
     Example:
 
@@ -105,8 +106,8 @@ def Plan_KernelOp : Plan_Op<"kernel", [
     OptionalAttr<DenseI32ArrayAttr>:$access, OptionalAttr<DenseI32ArrayAttr>:$workgroup,
     DefaultValuedAttr<I32Attr, "0">:$uniform_bindings,
     DefaultValuedAttr<I32Attr, "0">:$push_constant_bytes, DefaultValuedAttr<I32Attr, "0">:$shared_bytes,
-    DefaultValuedAttr<I32Attr, "0">:$subgroup_size, OptionalAttr<StrArrayAttr>:$features,
-    OptionalAttr<I32ElementsAttr>:$spirv);
+    DefaultValuedAttr<I32Attr, "0">:$subgroup_size, OptionalAttr<DenseI32ArrayAttr>:$texel_formats,
+    OptionalAttr<StrArrayAttr>:$features, OptionalAttr<I32ElementsAttr>:$spirv);
   let regions = (region SizedRegion<1>:$code);
   let assemblyFormat = [{
     $sym_name $family $spec (`entry` $entry^)? (`access` $access^)? (`workgroup` $workgroup^)?

@@ -77,7 +77,8 @@ bool needs(const format::Requirements &requirements, Feature feature) {
 
 Status checkCapability(uint32_t capability,
                        const format::Requirements &requirements) {
-  if (capability <= 1) // Matrix, Shader: part of Vulkan
+  // Matrix, Shader; SampledBuffer, ImageBuffer: part of Vulkan
+  if (capability <= 1 || capability == 46 || capability == 47)
     return {};
   for (const auto &known : kCapabilities) {
     if (known.capability != capability)

@@ -1,4 +1,5 @@
 #include "runtime/Package/Spirv.h"
+#include "runtime/Package/Texels.h"
 #include "runtime/Package/Verify.h"
 #include "runtime/Support/Strings.h"
 
@@ -24,6 +25,17 @@ Status verifyKernel(const format::Kernel &kernel,
   if (kernel.bindings() < 32 && kernel.uniform_bindings() >> kernel.bindings())
     return corrupt("expects uniform bindings among its ", kernel.bindings(),
                    ", but got mask ", kernel.uniform_bindings());
+  if (const auto *formats = kernel.texel_formats()) {
+    if (formats->size() != 0 && formats->size() != kernel.bindings())
+      return corrupt("expects a texel format for each of its ",
+                     kernel.bindings(), " bindings, but got ", formats->size());
+    for (uint32_t i = 0; i < formats->size(); ++i)
+      if (formats->Get(i) != 0 && (texelBytes(formats->Get(i)) == 0 ||
+                                   kernel.uniform_bindings() >> i & 1))
+        return corrupt("expects 0, or VkFormat 98, 100, 107 or 109, as the "
+                       "texel format of binding ",
+                       i, " (0 if it is uniform), but got ", formats->Get(i));
+  }
   if (kernel.push_constant_bytes() % 4 != 0 ||
       kernel.push_constant_bytes() > requirements.push_constant_bytes())
     return corrupt("expects push constants of whole words up to ",

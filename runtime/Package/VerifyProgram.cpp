@@ -1,5 +1,6 @@
 #include "runtime/Package/Names.h"
 #include "runtime/Package/Ranges.h"
+#include "runtime/Package/Texels.h"
 #include "runtime/Package/Verify.h"
 #include "runtime/Support/Strings.h"
 
@@ -36,11 +37,22 @@ Status verifySpan(const format::Binding &binding,
   return {};
 }
 
-Status verifyBinding(const format::Binding &binding, bool uniform,
+Status verifyBinding(const format::Binding &binding,
+                     const format::Kernel &kernel, uint32_t index,
                      const format::Target &target) {
   if (Status status = verifySpan(binding, target); !status.ok())
     return status;
   const format::Requirements &requirements = *target.requirements();
+  if (uint32_t element = texelBytes(texelFormat(kernel, index))) {
+    if (binding.bytes() % element != 0 ||
+        binding.bytes() / element > requirements.texel_elements())
+      return corrupt("expects whole texels of ", element, " bytes, at most ",
+                     requirements.texel_elements(),
+                     " (the target's texel elements), but got ",
+                     binding.bytes(), " bytes");
+    return {};
+  }
+  bool uniform = kernel.uniform_bindings() >> index & 1;
   uint64_t most =
       uniform ? requirements.uniform_range() : requirements.storage_range();
   if (binding.bytes() > most)
@@ -64,9 +76,8 @@ Status verifyDispatch(const format::Dispatch &dispatch,
                    kernel.name()->string_view(), "', but got ",
                    dispatch.bindings()->size());
   for (uint32_t i = 0; i < kernel.bindings(); ++i) {
-    bool uniform = kernel.uniform_bindings() >> i & 1;
     Status status =
-        verifyBinding(*dispatch.bindings()->Get(i), uniform, target);
+        verifyBinding(*dispatch.bindings()->Get(i), kernel, i, target);
     if (!status.ok())
       return status.within(concat("binding ", i));
   }

@@ -76,6 +76,7 @@ Status Buffers::createBuffer(const std::string &name, uint64_t bytes,
   info.size = bytes;
   info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
                VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT |
+               VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT |
                VK_BUFFER_USAGE_TRANSFER_SRC_BIT;
   if (!imported)
     info.usage |=

@@ -53,6 +53,7 @@ namespace sprig::vulkan {
   DO(CmdUpdateBuffer)                                                          \
   DO(CmdWriteTimestamp)                                                        \
   DO(CreateBuffer)                                                             \
+  DO(CreateBufferView)                                                         \
   DO(CreateCommandPool)                                                        \
   DO(CreateComputePipelines)                                                   \
   DO(CreateDescriptorPool)                                                     \
@@ -63,6 +64,7 @@ namespace sprig::vulkan {
   DO(CreateQueryPool)                                                          \
   DO(CreateShaderModule)                                                       \
   DO(DestroyBuffer)                                                            \
+  DO(DestroyBufferView)                                                        \
   DO(DestroyCommandPool)                                                       \
   DO(DestroyDescriptorPool)                                                    \
   DO(DestroyDescriptorSetLayout)                                               \

@@ -1,4 +1,5 @@
 #include "runtime/Vulkan/Pipelines.h"
+#include "runtime/Package/Texels.h"
 #include "runtime/Support/Parallel.h"
 #include "runtime/Support/Strings.h"
 #include "runtime/Vulkan/Result.h"
@@ -60,11 +61,8 @@ Status Pipelines::makeLayouts(const format::Kernel &kernel, Entry &entry) {
   std::string name = kernel.name()->str();
   std::vector<VkDescriptorSetLayoutBinding> bindings(kernel.bindings());
   for (uint32_t i = 0; i < kernel.bindings(); ++i) {
-    bool uniform = kernel.uniform_bindings() >> i & 1;
-    bindings[i] = {i,
-                   uniform ? VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER
-                           : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-                   1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
+    bindings[i] = {i, descriptorType(kernel, i), 1, VK_SHADER_STAGE_COMPUTE_BIT,
+                   nullptr};
   }
   VkDescriptorSetLayoutCreateInfo set{
       VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
@@ -139,6 +137,15 @@ Status Pipelines::create(uint32_t index, Entry &entry) {
   if ((feedback.flags & kHit) == kHit)
     ++hitCount;
   return {};
+}
+
+VkDescriptorType descriptorType(const format::Kernel &kernel,
+                                uint32_t binding) {
+  if (texelFormat(kernel, binding) != 0)
+    return VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER;
+  return kernel.uniform_bindings() >> binding & 1
+             ? VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER
+             : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
 }
 
 std::vector<uint32_t> kernelsOf(const format::Program &program) {

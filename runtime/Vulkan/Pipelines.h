@@ -62,6 +62,9 @@ private:
   std::atomic<uint32_t> madeCount{0}, hitCount{0};
 };
 
+/// What the kernel's binding is to Vulkan.
+VkDescriptorType descriptorType(const format::Kernel &kernel, uint32_t binding);
+
 /// The kernels that a program dispatches, each once.
 std::vector<uint32_t> kernelsOf(const format::Program &program);
 

@@ -1,8 +1,10 @@
 #include "runtime/Vulkan/RecordedProgram.h"
 #include "runtime/Package/Names.h"
+#include "runtime/Package/Texels.h"
 #include "runtime/Vulkan/Result.h"
 
 #include <algorithm>
+#include <map>
 
 namespace sprig::vulkan {
 namespace {
@@ -16,11 +18,9 @@ dispatchesOf(const format::Program &program) {
   return dispatches;
 }
 
-bool isUniform(const format::Target &target, const format::Dispatch &dispatch,
-               uint32_t binding) {
-  return target.kernels()->Get(dispatch.kernel())->uniform_bindings() >>
-             binding &
-         1;
+const format::Kernel &kernelOf(const format::Target &target,
+                               const format::Dispatch &dispatch) {
+  return *target.kernels()->Get(dispatch.kernel());
 }
 
 } // namespace
@@ -32,6 +32,8 @@ RecordedProgram::~RecordedProgram() {
   pool->free(buffer);
   if (setPool)
     device.functions().DestroyDescriptorPool(device.handle(), setPool, nullptr);
+  for (VkBufferView view : views)
+    device.functions().DestroyBufferView(device.handle(), view, nullptr);
   if (queries)
     device.functions().DestroyQueryPool(device.handle(), queries, nullptr);
 }
@@ -46,17 +48,18 @@ Status RecordedProgram::makeSets(const Pipelines &pipelines,
   if (dispatches.empty())
     return {};
   std::vector<VkDescriptorSetLayout> layouts;
-  uint32_t storage = 0, uniform = 0;
+  std::map<VkDescriptorType, uint32_t> counts;
   for (const format::Dispatch *dispatch : dispatches) {
     layouts.push_back(pipelines.setLayout(dispatch->kernel()));
     for (uint32_t i = 0; i < dispatch->bindings()->size(); ++i)
-      ++(isUniform(target, *dispatch, i) ? uniform : storage);
+      ++counts[descriptorType(kernelOf(target, *dispatch), i)];
   }
   std::vector<VkDescriptorPoolSize> sizes;
-  if (storage)
-    sizes.push_back({VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, storage});
-  if (uniform)
-    sizes.push_back({VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, uniform});
+  size_t total = 0;
+  for (auto [type, count] : counts) {
+    sizes.push_back({type, count});
+    total += count;
+  }
   VkDescriptorPoolCreateInfo poolInfo{
       VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
   poolInfo.maxSets = uint32_t(dispatches.size());
@@ -82,26 +85,52 @@ Status RecordedProgram::makeSets(const Pipelines &pipelines,
 
   std::vector<VkDescriptorBufferInfo> ranges;
   std::vector<VkWriteDescriptorSet> writes;
-  ranges.reserve(storage + uniform); // writes point into it
-  writes.reserve(storage + uniform);
+  ranges.reserve(total); // writes point into these
+  views.reserve(total);
+  writes.reserve(total);
   for (size_t d = 0; d < dispatches.size(); ++d)
     for (uint32_t i = 0; i < dispatches[d]->bindings()->size(); ++i) {
       const format::Binding &binding = *dispatches[d]->bindings()->Get(i);
-      ranges.push_back(
-          {buffers[binding.buffer()], binding.offset(), binding.bytes()});
+      const format::Kernel &kernel = kernelOf(target, *dispatches[d]);
       VkWriteDescriptorSet write{VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET};
       write.dstSet = sets[d];
       write.dstBinding = i;
       write.descriptorCount = 1;
-      write.descriptorType = isUniform(target, *dispatches[d], i)
-                                 ? VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER
-                                 : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
-      write.pBufferInfo = &ranges.back();
+      write.descriptorType = descriptorType(kernel, i);
+      if (uint32_t format = texelFormat(kernel, i)) {
+        if (Status status = makeView(buffers[binding.buffer()], binding,
+                                     VkFormat(format), nameOf(program));
+            !status.ok())
+          return status;
+        write.pTexelBufferView = &views.back();
+      } else {
+        ranges.push_back(
+            {buffers[binding.buffer()], binding.offset(), binding.bytes()});
+        write.pBufferInfo = &ranges.back();
+      }
       writes.push_back(write);
     }
   vk.UpdateDescriptorSets(device.handle(), uint32_t(writes.size()),
                           writes.data(), 0, nullptr);
   return {};
+}
+
+Status RecordedProgram::makeView(VkBuffer buffer,
+                                 const format::Binding &binding,
+                                 VkFormat format, const std::string &name) {
+  const Device &device = pool->device();
+  VkBufferViewCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO};
+  info.buffer = buffer;
+  info.format = format;
+  info.offset = binding.offset();
+  info.range = binding.bytes();
+  VkBufferView view = VK_NULL_HANDLE;
+  Status status = checked(device.functions().CreateBufferView(
+                              device.handle(), &info, nullptr, &view),
+                          "vkCreateBufferView", name);
+  if (status.ok())
+    views.push_back(view);
+  return status;
 }
 
 Status RecordedProgram::makeQueries(const format::Program &program) {

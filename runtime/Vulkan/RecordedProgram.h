@@ -35,6 +35,8 @@ private:
   Status makeSets(const Pipelines &pipelines, const format::Target &target,
                   const format::Program &program,
                   const std::vector<VkBuffer> &buffers);
+  Status makeView(VkBuffer buffer, const format::Binding &binding,
+                  VkFormat format, const std::string &name);
   Status makeQueries(const format::Program &program);
   void recordDispatch(const format::Dispatch &dispatch,
                       const Pipelines &pipelines, VkDescriptorSet set,
@@ -44,6 +46,7 @@ private:
   VkCommandBuffer buffer = VK_NULL_HANDLE;
   VkDescriptorPool setPool = VK_NULL_HANDLE;
   std::vector<VkDescriptorSet> sets; ///< one a dispatch
+  std::vector<VkBufferView> views;   ///< of texel bindings
   VkQueryPool queries = VK_NULL_HANDLE;
   uint32_t queryCount = 0;
 };

@@ -1,5 +1,6 @@
 #include "runtime/Vulkan/Requirements.h"
 #include "runtime/Package/Names.h"
+#include "runtime/Package/Texels.h"
 #include "runtime/Support/Strings.h"
 
 #include <algorithm>
@@ -61,6 +62,13 @@ void checkKernels(const format::Target &target, const PhysicalDevice &device,
                limits.maxComputeWorkGroupInvocations,
                "invocations in a workgroup");
     checkSubgroup(kernel->subgroup_size(), device, lacks);
+    uint32_t views = 0;
+    for (uint32_t i = 0; i < kernel->bindings(); ++i)
+      views += texelFormat(*kernel, i) != 0;
+    lacks.need(views,
+               std::min(limits.maxPerStageDescriptorStorageImages,
+                        limits.maxDescriptorSetStorageImages),
+               "texel views in one kernel");
   }
 }
 
@@ -102,6 +110,8 @@ std::vector<std::string> missing(const format::Target &target,
              "bytes in one storage binding");
   lacks.need(needs.uniform_range(), limits.maxUniformBufferRange,
              "bytes in one uniform binding");
+  lacks.need(needs.texel_elements(), limits.maxTexelBufferElements,
+             "elements in one texel view");
   lacks.need(needs.storage_buffers(),
              std::min(limits.maxPerStageDescriptorStorageBuffers,
                       limits.maxDescriptorSetStorageBuffers),

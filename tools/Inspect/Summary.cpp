@@ -47,6 +47,7 @@ std::vector<std::string> requirementsOf(const format::Requirements &needs) {
   add(needs.shared_bytes(), "bytes of shared memory");
   add(needs.storage_range(), "bytes a storage binding");
   add(needs.uniform_range(), "bytes a uniform binding");
+  add(needs.texel_elements(), "elements a texel view");
   add(needs.storage_buffers(), "bindings a kernel");
   add(needs.push_constant_bytes(), "bytes of push constants");
   if (needs.features())

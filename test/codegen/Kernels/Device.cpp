@@ -29,11 +29,14 @@ struct Run {
   const Pipeline *pipeline = nullptr;
   std::vector<VkBuffer> buffers;
   std::vector<VkDeviceMemory> memories;
+  std::vector<VkBufferView> views;
   std::vector<void *> mapped;
   VkDescriptorPool pool = nullptr;
   VkDescriptorSet set = nullptr;
   ~Run() {
     vkDestroyDescriptorPool(device, pool, nullptr);
+    for (VkBufferView view : views)
+      vkDestroyBufferView(device, view, nullptr);
     for (VkBuffer buffer : buffers)
       vkDestroyBuffer(device, buffer, nullptr);
     for (VkDeviceMemory memory : memories)
@@ -46,6 +49,8 @@ struct Run {
   return #call " returned " + std::to_string(result)
 
 VkDescriptorType typeOf(const KernelBinding &binding) {
+  if (binding.texel != TexelFormat::None)
+    return VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER;
   return binding.uniform ? VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER
                          : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
 }
@@ -136,8 +141,9 @@ static std::string prepare(const KernelInterface &interface,
   for (uint32_t i = 0; i < buffers.size(); ++i) {
     VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
     info.size = std::max<size_t>(buffers[i].size(), 16);
-    info.usage =
-        VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT;
+    info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
+                 VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT |
+                 VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT;
     VkBuffer &buffer = run.buffers.emplace_back(nullptr);
     TRY(vkCreateBuffer(device, &info, nullptr, &buffer));
     VkMemoryRequirements needs;
@@ -159,6 +165,15 @@ static std::string prepare(const KernelInterface &interface,
     write.descriptorCount = 1;
     write.descriptorType = typeOf(interface.bindings[i]);
     write.pBufferInfo = &where;
+    if (interface.bindings[i].texel != TexelFormat::None) {
+      VkBufferViewCreateInfo view{VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO};
+      view.buffer = buffer;
+      view.format = VkFormat(interface.bindings[i].texel);
+      view.range = VK_WHOLE_SIZE;
+      TRY(vkCreateBufferView(device, &view, nullptr,
+                             &run.views.emplace_back(nullptr)));
+      write.pTexelBufferView = &run.views.back();
+    }
     vkUpdateDescriptorSets(device, 1, &write, 0, nullptr);
   }
   return "";

@@ -5,13 +5,19 @@
 // RUN:   --target=generic --choose=rows=1 | FileCheck %s --check-prefix=GATED
 
 // Four row tiles a lane: for each block one load of codes and one of scales a row, one load of x for all of them.
+// Weights and x are texel views, y a buffer.
+// CHECK: spirv.GlobalVariable @texels_0 bind(0, 0) : {{.*}}R32ui>
+// CHECK: spirv.GlobalVariable @texels_1 bind(0, 1) : {{.*}}Rgba32ui>
+// CHECK: spirv.GlobalVariable @texels_2 bind(0, 2) : {{.*}}Rgba32f>
 // CHECK-LABEL: gpu.func @main
-// CHECK-SAME: %[[S:.+]]: memref<?xi32, {{.*}}>, %[[W:.+]]: memref<?xvector<4xi32>, {{.*}}>, %[[X:.+]]: memref<?xvector<4xf32>, {{.*}}>, %[[Y:.+]]: memref<?xf32,
+// CHECK-SAME: (%[[Y:.+]]: memref<?xf32, {{.*}}> {spirv.interface_var_abi = #spirv.interface_var_abi<(0, 3)>})
+// CHECK: %[[W:.+]] = spirv.Load {{.*}}Rgba32ui>
+// CHECK: %[[X:.+]] = spirv.Load {{.*}}Rgba32f>
 // CHECK: scf.for {{.*}} -> (f32, f32, f32, f32)
-// CHECK-COUNT-4: memref.load %[[W]]
-// CHECK-NOT: memref.load %[[W]]
-// CHECK: memref.load %[[X]]
-// CHECK-NOT: memref.load
+// CHECK-COUNT-4: spirv.ImageRead %[[W]]
+// CHECK-NOT: spirv.ImageRead %[[W]]
+// CHECK: spirv.ImageRead %[[X]]
+// CHECK-NOT: spirv.ImageRead
 // CHECK-COUNT-32: spirv.GroupNonUniformShuffle <Subgroup>
 // CHECK: scf.yield
 // CHECK-COUNT-4: memref.store {{.*}}, %[[Y]]

@@ -105,6 +105,14 @@ plan.target @t {
 
 // -----
 
+// kernel C5
+plan.target @t {
+  // expected-error @below {{expects a texel format for each binding in access, but got 2 for 1}}
+  plan.kernel @k "f" {} access [1] attributes {texel_formats = array<i32: 107, 0>}
+}
+
+// -----
+
 // buffer C1
 plan.target @t {
   // expected-error @below {{expects at least 1 byte, but got 0}}

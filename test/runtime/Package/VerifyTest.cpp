@@ -85,6 +85,20 @@ const Case kCases[] = {
     {"UniformRange",
      [](PackageT &p) { p.targets[0]->requirements->uniform_range = 16; },
      "the target's uniform range"},
+    {"TexelFormatCount",
+     [](PackageT &p) { p.targets[0]->kernels[0]->texel_formats = {107}; },
+     "expects a texel format for each of its 5 bindings, but got 1"},
+    {"TexelFormat",
+     [](PackageT &p) {
+       p.targets[0]->kernels[0]->texel_formats = {37, 0, 0, 0, 0};
+     },
+     "as the texel format of binding 0"},
+    {"TexelElements",
+     [](PackageT &p) {
+       p.targets[0]->kernels[0]->texel_formats = {107, 0, 0, 0, 0};
+     },
+     "expects whole texels of 16 bytes, at most 0 (the target's texel "
+     "elements), but got"},
     {"BindingCount", [](PackageT &p) { firstDispatch(p).bindings.pop_back(); },
      "expects 5 bindings for kernel 'remember', but got 4"},
     {"KernelIndex", [](PackageT &p) { firstDispatch(p).kernel = 4; },
