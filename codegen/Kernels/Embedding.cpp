@@ -35,6 +35,11 @@ FailureOr<EmbeddingSpec> EmbeddingSpec::fromAttr(DictionaryAttr attr,
   reader.read("width", spec.width, 1);
   reader.read("capacity", spec.capacity, 1);
   reader.maybe("scale", spec.scale);
+  reader.maybe("first", spec.first, 0);
+  reader.maybe("table", spec.table, 1);
+  if (spec.table && spec.table - spec.first < spec.rows)
+    reader.fail("expects rows inside a table of " + Twine(spec.table) +
+                ", but got " + Twine(spec.rows) + " from " + Twine(spec.first));
   if (!codecOf(spec.format))
     reader.fail("expects a format that kernels read, but got '" + spec.format +
                 "'");
@@ -54,6 +59,8 @@ DictionaryAttr EmbeddingSpec::toAttr(MLIRContext *context) const {
       .add("width", width)
       .add("capacity", capacity)
       .add("scale", scale == 1 ? 0 : scale)
+      .add("first", first)
+      .add("table", table)
       .done();
 }
 
@@ -62,8 +69,12 @@ EmbeddingSpec::interface(const TargetProfile &profile,
                          EmitError emitError) const {
   const BlockCodec &codec = *codecOf(format);
   KernelInterface interface;
-  interface.key = llvm::formatv("embedding {0} {1}x{2} capacity {3} scale {4:e}",
-                                format, rows, width, capacity, scale);
+  interface.key =
+      llvm::formatv("embedding {0} {1}x{2} capacity {3} scale {4:e}{5}", format,
+                    rows, width, capacity, scale,
+                    table ? llvm::formatv(" first {0} of {1}", first, table)
+                                .str()
+                          : std::string());
   interface.name = KernelInterface::nameFor(
       llvm::formatv("embedding_{0}_{1}x{2}", format, rows, width).str(),
       interface.key);
@@ -110,44 +121,54 @@ void EmbeddingSpec::build(KernelBuilder &b,
     // Padding rows may lie past the history's last slot.
     Value slot = b.min(b.add(StepControl(b, control).base(), token),
                        b.index(capacity - 1));
-    Value id = b.min(b.load(history, slot), b.constant(uint32_t(rows - 1)));
-    Value row = b.toIndex(id);
-    Value block = steps == 1 ? item : b.div(item, steps);
-    Value step = steps == 1 ? Value() : b.rem(item, steps);
-    Value unit = b.add(b.mul(b.div(row, layout.rows), layout.units),
-                       b.mul(block, codec.unitsPerBlock()));
-    UnitReader reader(b, planes,
-                      b.add(b.mul(unit, layout.rows), b.rem(row, layout.rows)));
+    const int64_t all = table ? table : rows;
+    Value row = b.toIndex(
+        b.min(b.load(history, slot), b.constant(uint32_t(all - 1))));
+    // Wraps below `first`: not less than `rows`.
+    if (first)
+      row = b.sub(row, b.index(first));
+    auto copy = [&] {
+      Value block = steps == 1 ? item : b.div(item, steps);
+      Value step = steps == 1 ? Value() : b.rem(item, steps);
+      Value unit = b.add(b.mul(b.div(row, layout.rows), layout.units),
+                         b.mul(block, codec.unitsPerBlock()));
+      UnitReader reader(b, planes,
+                        b.add(b.mul(unit, layout.rows), b.rem(row, layout.rows)));
 
-    // A plain row may end inside its last block, which has units of its own.
-    Value out = b.add(b.mul(token, width), b.mul(block, elements));
-    auto write = [&](unsigned count) {
-      for (const WeightChunk &chunk : codec.decode(reader, step, count)) {
-        Value start = b.add(out, int64_t(chunk.offset));
-        if (chunk.dynamicOffset)
-          start = b.add(start, chunk.dynamicOffset);
-        for (const ChunkGroup &group : chunk.groups)
-          for (unsigned k = group.first; k < group.first + group.count; ++k) {
-            Value number = chunk.code(k, /*scaled=*/false);
-            if (group.scale)
-              number = b.mul(number, group.scale);
-            if (group.minimum)
-              number = b.add(number, group.minimum);
-            if (scale != 1)
-              number = b.mul(number, b.constant(float(scale)));
-            b.store(number, y, b.add(start, int64_t(k)));
-          }
+      // A plain row may end inside its last block, which has units of its own.
+      Value out = b.add(b.mul(token, width), b.mul(block, elements));
+      auto write = [&](unsigned count) {
+        for (const WeightChunk &chunk : codec.decode(reader, step, count)) {
+          Value start = b.add(out, int64_t(chunk.offset));
+          if (chunk.dynamicOffset)
+            start = b.add(start, chunk.dynamicOffset);
+          for (const ChunkGroup &group : chunk.groups)
+            for (unsigned k = group.first; k < group.first + group.count; ++k) {
+              Value number = chunk.code(k, /*scaled=*/false);
+              if (group.scale)
+                number = b.mul(number, group.scale);
+              if (group.minimum)
+                number = b.add(number, group.minimum);
+              if (scale != 1)
+                number = b.mul(number, b.constant(float(scale)));
+              b.store(number, y, b.add(start, int64_t(k)));
+            }
+        }
+      };
+      unsigned tail = unsigned(width % elements);
+      if (!tail) {
+        write(unsigned(elements));
+      } else {
+        Value last = b.equal(block, b.index(width / elements));
+        b.when(b.bitXor(last, b.constantLike(last, 1)),
+               [&] { write(unsigned(elements)); });
+        b.when(last, [&] { write(tail); });
       }
     };
-    unsigned tail = unsigned(width % elements);
-    if (!tail) {
-      write(unsigned(elements));
-    } else {
-      Value last = b.equal(block, b.index(width / elements));
-      b.when(b.bitXor(last, b.constantLike(last, 1)),
-             [&] { write(unsigned(elements)); });
-      b.when(last, [&] { write(tail); });
-    }
+    if (table)
+      b.when(b.less(row, rows), copy);
+    else
+      copy();
   });
   b.close();
 }

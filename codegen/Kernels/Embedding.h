@@ -1,7 +1,8 @@
 // embedding: the rows of a (quantised) table that the step's tokens name.
 //
 // Spec: {format = a name of lib/Quant/Format.h, rows = V, width = D, capacity =
-// S, scale? = factor of every number}. Bindings: the table's planes in the
+// S, scale? = factor of every number, first?, table?: the kernel has the rows
+// [first, first + V) of a table of so many and leaves the other tokens alone}. Bindings: the table's planes in the
 // tiled layout; control; history (token ids by slot); y f32 [T][D]. Ids past
 // the table read its last row.
 #ifndef SPRIG_CODEGEN_KERNELS_EMBEDDING_H
@@ -18,6 +19,7 @@ struct EmbeddingSpec {
   std::string format;
   int64_t rows = 0, width = 0, capacity = 0;
   double scale = 1;
+  int64_t first = 0, table = 0; ///< table 0: as many as `rows`
 
   static FailureOr<EmbeddingSpec> fromAttr(DictionaryAttr spec,
                                            EmitError emitError);

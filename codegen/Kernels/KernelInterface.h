@@ -35,6 +35,7 @@ struct KernelBinding {
   uint64_t bytes =
       0; ///< least bytes for one token, or in all where `perToken` is false
   bool perToken = false; ///< grows with the width of the step
+  uint64_t shorter = 0;  ///< bytes that the last token's row may lack
   bool uniform = false;  ///< a uniform buffer instead of a storage buffer
   TexelFormat texel = TexelFormat::None; ///< read through a texel view
 

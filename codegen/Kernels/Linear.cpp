@@ -145,8 +145,10 @@ FailureOr<KernelInterface> LinearSpec::interface(const TargetProfile &profile,
     bind("bias", Access::Read, n, false);
   if (residual)
     bind("residual", Access::Read, n, true);
-  if (outputs.empty())
+  if (outputs.empty()) {
     bind("y", Access::Write, stride ? stride : n, true);
+    interface.bindings.back().shorter = stride ? uint64_t(stride - n) * 4 : 0;
+  }
   for (auto [i, rows] : llvm::enumerate(outputs))
     bind("y" + std::to_string(i), Access::Write, rows, true);
 

@@ -19,15 +19,40 @@ LogicalResult lowerEmbedding(ProgramLowering &p, EmbeddingOp op) {
   spec.width = int64_t(table->layout.K);
   spec.capacity = p.target().capacity();
   spec.scale = op.getScale() ? op.getScale()->convertToDouble() : 1.0;
-  SmallVector<Operand> operands = table->named("table");
-  for (auto [operand, plane] : llvm::zip_equal(operands, table->layout.planes))
-    operand.touched = int64_t(table->layout.units * plane.unitBytes) *
-                      p.width(); // one row a token
-  operands.push_back({"control", p.controlView()});
-  operands.push_back({"history", p.historyView(), 4 * p.width()});
-  operands.push_back({"y", p.allocate(op.getResult(), p.width())});
-  return p.dispatch(op, EmbeddingSpec::kFamily, spec.toAttr(p.context()),
-                    operands, p.width(), "embedding");
+  FailureOr<KernelInterface> interface =
+      spec.interface(p.profile(), [&] { return op.emitOpError(); });
+  if (failed(interface))
+    return failure();
+
+  // A table that no binding can span is read in parts, each by the tokens that
+  // are in it.
+  const int64_t all = spec.rows, part = p.rowsWithin(*interface, all);
+  if (part == 0)
+    return op.emitOpError("expects a table of which ")
+           << ProgramLowering::kRowsOfAPart << " rows fit a binding of target '"
+           << p.profile().name << "', but rows are " << spec.width << " wide";
+  Value y = p.allocate(op.getResult(), p.width());
+  for (spec.first = 0; spec.first < all; spec.first += part) {
+    spec.rows = std::min(part, all - spec.first);
+    spec.table = part == all ? 0 : all;
+    FailureOr<WeightOperand> rows =
+        p.rowsOfWeight(op.getTable(), spec.first, spec.rows, op);
+    if (failed(rows))
+      return failure();
+    SmallVector<Operand> operands = rows->named("table");
+    for (auto [operand, plane] : llvm::zip_equal(operands, rows->layout.planes))
+      operand.touched = spec.first ? 0
+                                   : int64_t(rows->layout.units *
+                                             plane.unitBytes) *
+                                         p.width(); // one row a token
+    operands.push_back({"control", p.controlView()});
+    operands.push_back({"history", p.historyView(), 4 * p.width()});
+    operands.push_back({"y", y});
+    if (failed(p.dispatch(op, EmbeddingSpec::kFamily, spec.toAttr(p.context()),
+                          operands, p.width(), "embedding")))
+      return failure();
+  }
+  return success();
 }
 
 } // namespace

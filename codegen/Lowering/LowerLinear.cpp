@@ -42,6 +42,75 @@ LogicalResult prepare(ProgramLowering &p, OpT op, const WeightOperand &weight,
   return success();
 }
 
+/// Rows of the weight that one kernel takes: all, or fewer where no binding can
+/// span them. The failure is reported.
+FailureOr<int64_t> rowsOfAPart(ProgramLowering &p, Operation *op,
+                               const LinearSpec &spec) {
+  FailureOr<KernelInterface> interface =
+      spec.interface(p.profile(), [&] { return op->emitOpError(); });
+  if (failed(interface))
+    return failure();
+  const int64_t part = p.rowsWithin(*interface, spec.n);
+  if (part == 0) {
+    op->emitOpError("expects a weight of which ")
+        << ProgramLowering::kRowsOfAPart << " rows fit a binding of target '"
+        << p.profile().name << "', but rows are " << spec.k << " wide";
+    return failure();
+  }
+  return part;
+}
+
+/// y = x · wᵀ (+ bias) by as many kernels as it takes; no gate, no residual.
+LogicalResult product(ProgramLowering &p, Operation *op, LinearSpec spec,
+                      Value weight, ArrayRef<Operand> inputs, Value bias,
+                      Value y, int64_t rows, StringRef what) {
+  const int64_t all = spec.n;
+  FailureOr<int64_t> part = rowsOfAPart(p, op, spec);
+  if (failed(part))
+    return failure();
+  const uint64_t bytes = uint64_t(plan::getViewBytes(y));
+  for (int64_t first = 0; first < all; first += *part) {
+    spec.n = std::min(*part, all - first);
+    spec.stride = *part == all ? 0 : all;
+    FailureOr<WeightOperand> planes = p.rowsOfWeight(weight, first, spec.n, op);
+    if (failed(planes))
+      return failure();
+    SmallVector<Operand> operands = planes->named("weight");
+    llvm::append_range(operands, inputs);
+    const uint64_t offset = uint64_t(first) * 4;
+    auto partOf = [&](Value view, uint64_t size) {
+      return *part == all ? view : p.slice(view, offset, size);
+    };
+    if (bias)
+      operands.push_back({"bias", partOf(bias, uint64_t(spec.n) * 4)});
+    operands.push_back({"y", partOf(y, bytes - offset)});
+    if (failed(p.dispatch(op, LinearSpec::kFamily, spec.toAttr(p.context()),
+                          operands, rows, what, spec.n * spec.k * rows)))
+      return failure();
+  }
+  return success();
+}
+
+/// An elementwise operation of two inputs, after products that could not take
+/// it along.
+LogicalResult combine(ProgramLowering &p, Operation *op, StringRef kind,
+                      StringRef activation, Value a, Value b, Value y,
+                      int64_t rows, StringRef what) {
+  ElementwiseSpec spec;
+  spec.op = kind;
+  spec.kind = activation;
+  spec.width = p.rowElements(op->getResult(0));
+  return p.dispatch(op, ElementwiseSpec::kFamily, spec.toAttr(p.context()),
+                    {{"a", a}, {"b", b}, {"y", y}}, rows, what);
+}
+
+Value scratchLike(ProgramLowering &p, Value result, int64_t rows,
+                  StringRef label) {
+  return p.scratch(label, uint64_t(ProgramLowering::paddedRows(rows) *
+                                   p.rowElements(result)) *
+                              4);
+}
+
 LogicalResult lowerLinear(ProgramLowering &p, LinearOp op) {
   auto weightType = cast<RankedTensorType>(op.getWeight().getType());
   if (weightType.getRank() != 2)
@@ -50,58 +119,45 @@ LogicalResult lowerLinear(ProgramLowering &p, LinearOp op) {
   if (failed(weight))
     return failure();
   LinearSpec spec;
-  SmallVector<Operand> operands = weight->named("weight");
-  if (failed(prepare(p, op, *weight, spec, operands)))
+  SmallVector<Operand> inputs;
+  if (failed(prepare(p, op, *weight, spec, inputs)))
     return failure();
+  Value bias;
   if (op.getBias()) {
-    FailureOr<Value> bias = p.vectorWeight(op.getBias(), op);
-    if (failed(bias))
+    FailureOr<Value> numbers = p.vectorWeight(op.getBias(), op);
+    if (failed(numbers))
       return failure();
     spec.bias = true;
-    operands.push_back({"bias", *bias});
+    bias = *numbers;
   }
-  if (op.getResidual()) {
-    spec.residual = true;
-    operands.push_back({"residual", p.view(op.getResidual())});
-  }
-  int64_t rows = p.rowsOf(op.getInput());
-  operands.push_back({"y", p.allocate(op.getResult(), rows)});
+  const int64_t rows = p.rowsOf(op.getInput());
   StringRef what = p.isResult(op.getResult()) ? "head"
                    : op.getResidual()         ? "linear, residual"
                                               : "linear";
+  if (!op.getResidual())
+    return product(p, op, spec, op.getWeight(), inputs, bias,
+                   p.allocate(op.getResult(), rows), rows, what);
+
+  FailureOr<int64_t> part = rowsOfAPart(p, op, spec);
+  if (failed(part))
+    return failure();
+  if (*part != spec.n) {
+    Value sum = scratchLike(p, op.getResult(), rows, "linear");
+    if (failed(product(p, op, spec, op.getWeight(), inputs, bias, sum, rows,
+                       "linear")))
+      return failure();
+    return combine(p, op, "add", "", sum, p.view(op.getResidual()),
+                   p.allocate(op.getResult(), rows), rows, "residual");
+  }
+  spec.residual = true;
+  SmallVector<Operand> operands = weight->named("weight");
+  operands.append(inputs);
+  if (bias)
+    operands.push_back({"bias", bias});
+  operands.push_back({"residual", p.view(op.getResidual())});
+  operands.push_back({"y", p.allocate(op.getResult(), rows)});
   return p.dispatch(op, LinearSpec::kFamily, spec.toAttr(p.context()), operands,
                     rows, what, spec.n * spec.k * rows);
-}
-
-/// Gate and up as two products, for a device whose kernels cannot bind all that
-/// the fused one reads: formats have up to four planes, and both matrices have
-/// them.
-LogicalResult lowerGatedApart(ProgramLowering &p, GatedLinearOp op,
-                              LinearSpec spec, ArrayRef<Operand> gatePlanes,
-                              ArrayRef<Operand> upPlanes,
-                              ArrayRef<Operand> inputs) {
-  const int64_t rows = p.rowsOf(op.getInput());
-  const uint64_t bytes =
-      uint64_t(ProgramLowering::paddedRows(rows)) * uint64_t(spec.n) * 4;
-  Value parts[] = {p.scratch("gate", bytes), p.scratch("up", bytes)};
-  spec.gate.clear();
-  for (bool up : {false, true}) {
-    SmallVector<Operand> operands(up ? upPlanes : gatePlanes);
-    llvm::append_range(operands, inputs);
-    operands.push_back({"y", parts[up]});
-    if (failed(p.dispatch(op, LinearSpec::kFamily, spec.toAttr(p.context()),
-                          operands, rows, up ? "up" : "gate",
-                          spec.n * spec.k * rows)))
-      return failure();
-  }
-  ElementwiseSpec gated;
-  gated.op = "gated";
-  gated.kind = stringifyActivationKind(op.getKind());
-  gated.width = spec.n;
-  return p.dispatch(
-      op, ElementwiseSpec::kFamily, gated.toAttr(p.context()),
-      {{"a", parts[0]}, {"b", parts[1]}, {"y", p.allocate(op.getResult(), rows)}},
-      rows, "gated");
 }
 
 LogicalResult lowerGatedLinear(ProgramLowering &p, GatedLinearOp op) {
@@ -113,14 +169,29 @@ LogicalResult lowerGatedLinear(ProgramLowering &p, GatedLinearOp op) {
   SmallVector<Operand> inputs;
   if (failed(prepare(p, op, *gate, spec, inputs)))
     return failure();
-  spec.gate = stringifyActivationKind(op.getKind());
+  const int64_t rows = p.rowsOf(op.getInput());
   SmallVector<Operand> operands = gate->named("gate");
   operands.append(up->named("up"));
   operands.append(inputs);
-  if (operands.size() + 1 > p.profile().limits.storageBuffers)
-    return lowerGatedApart(p, op, spec, gate->named("weight"),
-                           up->named("weight"), inputs);
-  int64_t rows = p.rowsOf(op.getInput());
+  FailureOr<int64_t> part = rowsOfAPart(p, op, spec);
+  if (failed(part))
+    return failure();
+  // Formats have up to four planes, and both matrices have them: two products
+  // for a device whose kernels cannot bind all that the fused one reads.
+  if (operands.size() + 1 > p.profile().limits.storageBuffers ||
+      *part != spec.n) {
+    Value sums[] = {scratchLike(p, op.getResult(), rows, "gate"),
+                    scratchLike(p, op.getResult(), rows, "up")};
+    if (failed(product(p, op, spec, op.getGate(), inputs, nullptr, sums[0],
+                       rows, "gate")) ||
+        failed(product(p, op, spec, op.getUp(), inputs, nullptr, sums[1], rows,
+                       "up")))
+      return failure();
+    return combine(p, op, "gated", stringifyActivationKind(op.getKind()),
+                   sums[0], sums[1], p.allocate(op.getResult(), rows), rows,
+                   "gated");
+  }
+  spec.gate = stringifyActivationKind(op.getKind());
   operands.push_back({"y", p.allocate(op.getResult(), rows)});
   return p.dispatch(op, LinearSpec::kFamily, spec.toAttr(p.context()), operands,
                     rows, "gate, up", 2 * spec.n * spec.k * rows);

@@ -141,7 +141,8 @@ Value ProgramLowering::weightView(plan::TensorOp tensor, uint64_t offset,
                                   uint64_t bytes) {
   Value &known = placed[builder.getArrayAttr(
       {builder.getUnitAttr(), tensor.getSymNameAttr(),
-       builder.getI64IntegerAttr(int64_t(offset))})];
+       builder.getI64IntegerAttr(int64_t(offset)),
+       builder.getI64IntegerAttr(int64_t(bytes))})];
   if (!known)
     known = plan::WeightOp::create(builder, program.getLoc(),
                                    tensor.getSymName(), offset, bytes);
@@ -172,6 +173,50 @@ FailureOr<WeightOperand> ProgramLowering::tiledWeight(Value weight,
     operand.planes.push_back({std::string(plane.name),
                               weightView(*tensor, plane.offset, plane.bytes)});
   return operand;
+}
+
+FailureOr<WeightOperand> ProgramLowering::rowsOfWeight(Value weight,
+                                                       int64_t first,
+                                                       int64_t count,
+                                                       Operation *user) {
+  weight = resolve(weight);
+  FailureOr<WeightOperand> whole = tiledWeight(weight, user);
+  if (failed(whole) || (first == 0 && size_t(count) == whole->layout.N))
+    return whole;
+  FailureOr<plan::TensorOp> tensor =
+      targetLowering.weights().get(weight, tiledLayoutName(kTileRows), user);
+  const sprig::quant::TensorLayout &all = whole->layout;
+  WeightOperand part{
+      sprig::quant::describe(all.format, size_t(count), all.K, {kTileRows}),
+      {}};
+  for (auto [plane, own] : llvm::zip_equal(all.planes, part.layout.planes))
+    part.planes.push_back(
+        {std::string(plane.name),
+         weightView(*tensor,
+                    plane.offset +
+                        size_t(first) / kTileRows * all.tileBytes(plane),
+                    own.bytes)});
+  return part;
+}
+
+int64_t ProgramLowering::rowsWithin(const KernelInterface &interface,
+                                    int64_t rows) const {
+  int64_t fit = rows;
+  for (const KernelBinding &binding : interface.bindings) {
+    const uint64_t most =
+        binding.mostBytes(targetLowering.profile().limits);
+    if (binding.perToken || binding.bytes <= most ||
+        binding.role.find('.') == std::string::npos)
+      continue;
+    const uint64_t tiles = uint64_t(rows + kTileRows - 1) / kTileRows;
+    fit = std::min(fit, int64_t(most / (binding.bytes / tiles)) * kTileRows);
+  }
+  return fit == rows ? rows : fit / kRowsOfAPart * kRowsOfAPart;
+}
+
+Value ProgramLowering::slice(Value view, uint64_t offset, uint64_t bytes) {
+  return plan::SliceOp::create(builder, program.getLoc(), view,
+                               int64_t(offset), int64_t(bytes));
 }
 
 Value ProgramLowering::constant(StringRef name, DenseElementsAttr value) {
@@ -211,7 +256,8 @@ LogicalResult ProgramLowering::dispatch(Operation *op, StringRef family,
       return op->emitOpError()
              << "expects a buffer for '" << binding.role << "' of kernel '"
              << interface.name << "', but lowering offers none";
-    uint64_t least = binding.bytes * uint64_t(binding.perToken ? rowCount : 1);
+    uint64_t least = binding.bytes * uint64_t(binding.perToken ? rowCount : 1) -
+                     binding.shorter;
     uint64_t has = uint64_t(plan::getViewBytes(found->view));
     if (has < least)
       return op->emitOpError()

@@ -82,6 +82,18 @@ public:
   Value constant(StringRef name, DenseElementsAttr value);
   /// A matrix in the tiled layout that kernels read.
   FailureOr<WeightOperand> tiledWeight(Value weight, Operation *user);
+  /// The rows [first, first + count) of it; `first` is a multiple of
+  /// kRowsOfAPart.
+  FailureOr<WeightOperand> rowsOfWeight(Value weight, int64_t first,
+                                        int64_t count, Operation *user);
+  /// Parts of a weight start at such rows, so that their planes, and columns of
+  /// f32, are aligned for every device.
+  static constexpr int64_t kRowsOfAPart = 256;
+  /// How many of the `rows` rows of a kernel's weights its bindings can span on
+  /// this target: `rows`, a multiple of kRowsOfAPart, or 0.
+  int64_t rowsWithin(const KernelInterface &interface, int64_t rows) const;
+  /// A part of a view.
+  Value slice(Value view, uint64_t offset, uint64_t bytes);
   /// A vector (gamma, bias, table) decoded to f32.
   FailureOr<Value> vectorWeight(Value weight, Operation *user);
 
