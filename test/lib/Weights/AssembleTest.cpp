@@ -106,6 +106,30 @@ TEST_F(AssembleTest, GPTQ) {
   }
 }
 
+/// Columns of two groups in turn, as activation order may leave them: sorted by
+/// group, the numbers of each group are contiguous.
+TEST_F(AssembleTest, GPTQWithGroupIndex) {
+  Words packed(K * 4 / 32 * N), groups(K);
+  for (size_t k = 0; k < K; ++k) {
+    groups.words[k] = k % 2;
+    const size_t sorted = k % 2 * 32 + k / 2;
+    for (size_t n = 0; n < N; ++n)
+      packed.put(n, N, k * 4, 4, code(n, sorted, 4));
+  }
+  auto expr =
+      open("%c = " + packed.literal("tensor<8x16xi32>") + scaleLiteral(true) +
+           "%z = llm.weight dense<2> : tensor<2x16xi8>\n%g = " +
+           groups.literal("tensor<64xi32>") +
+           "%o = llm.argsort %g : tensor<64xi32>\n"
+           "%w = llm.assemble %c scales(%s : tensor<2x16xf32>) "
+           "zeros(%z : tensor<2x16xi8>) order(%o : tensor<64xi32>) "
+           ": tensor<8x16xi32> -> "
+           "tensor<16x64x!llm.q<u4, 32:f32 zero u4>, #llm.layout<gptq>>");
+  ASSERT_TRUE(expr);
+  std::fill(std::begin(zeros), std::end(zeros), 2);
+  compare(*expr, 4);
+}
+
 TEST_F(AssembleTest, AWQ) {
   constexpr size_t kOrder[8] = {0, 2, 4, 6, 1, 3, 5, 7}; // AutoAWQ's
   Words packed(K * N / 8), zero(2 * N / 8);
@@ -120,8 +144,8 @@ TEST_F(AssembleTest, AWQ) {
   auto expr =
       open("%c = " + packed.literal("tensor<64x2xi32>") + scaleLiteral(true) +
            "%z = " + zero.literal("tensor<2x2xi32>") +
-           "%w = llm.assemble %c scales(%s : tensor<2x16xf32>) zeros(%z : "
-           "tensor<2x2xi32>) : tensor<64x2xi32> -> "
+           "%w = llm.assemble %c scales(%s : tensor<2x16xf32>) "
+           "zeros(%z : tensor<2x2xi32>) : tensor<64x2xi32> -> "
            "tensor<16x64x!llm.q<u4, 32:f32 zero u4>, #llm.layout<awq>>");
   ASSERT_TRUE(expr);
   compare(*expr, 4);
@@ -139,8 +163,8 @@ TEST_F(AssembleTest, PackedWithPackedZeros) {
   auto expr =
       open("%c = " + packed.literal("tensor<16x8xi32>") + scaleLiteral(false) +
            "%z = " + zero.literal("tensor<2x2xi32>") +
-           "%w = llm.assemble %c scales(%s : tensor<16x2xf32>) zeros(%z : "
-           "tensor<2x2xi32>) : tensor<16x8xi32> -> "
+           "%w = llm.assemble %c scales(%s : tensor<16x2xf32>) "
+           "zeros(%z : tensor<2x2xi32>) : tensor<16x8xi32> -> "
            "tensor<16x64x!llm.q<u4, 32:f32 zero u4>, #llm.layout<packed>>");
   ASSERT_TRUE(expr);
   compare(*expr, 4);
@@ -148,8 +172,8 @@ TEST_F(AssembleTest, PackedWithPackedZeros) {
   auto cut =
       open("%c = " + packed.literal("tensor<16x8xi32>") + scaleLiteral(false) +
            "%z = " + zero.literal("tensor<2x2xi32>") +
-           "%w = llm.assemble %c scales(%s : tensor<16x2xf32>) zeros(%z : "
-           "tensor<2x2xi32>) : tensor<16x8xi32> -> "
+           "%w = llm.assemble %c scales(%s : tensor<16x2xf32>) "
+           "zeros(%z : tensor<2x2xi32>) : tensor<16x8xi32> -> "
            "tensor<16x64x!llm.q<u4, 32:f32 zero u4>, #llm.layout<packed>>\n"
            "%t = llm.slice %w 5 to 6 axis 0 : "
            "tensor<16x64x!llm.q<u4, 32:f32 zero u4>, #llm.layout<packed>>");
@@ -165,8 +189,8 @@ TEST_F(AssembleTest, LevelsMinimaAndCodes) {
     %m0 = llm.weight dense<[[7, 60]]> : tensor<1x2xi8>
     %m1 = llm.weight dense<[[0.25]]> : tensor<1x1xf32>
     %w = llm.assemble %c scales(%s0, %s1 : tensor<1x2xi8>, tensor<1x1xf32>)
-        zeros(%m0, %m1 : tensor<1x2xi8>, tensor<1x1xf32>)
-      : tensor<1x6xi8> -> tensor<1x8x!llm.q<u6, 4:u6-u6, 8:f32-f32>, #llm.layout<packed>>)");
+        zeros(%m0, %m1 : tensor<1x2xi8>, tensor<1x1xf32>) : tensor<1x6xi8>
+      -> tensor<1x8x!llm.q<u6, 4:u6-u6, 8:f32-f32>, #llm.layout<packed>>)");
   ASSERT_TRUE(expr);
   const uint64_t stream = 0x7f1ca2c31001;
   const auto got = numbers(*expr);
@@ -179,14 +203,14 @@ TEST_F(AssembleTest, LevelsMinimaAndCodes) {
   auto int8 = open(R"(
     %c = llm.weight dense<[[-128, 3], [127, -1]]> : tensor<2x2xi8>
     %s = llm.weight dense<[[0.5], [2.0]]> : tensor<2x1xf32>
-    %w = llm.assemble %c scales(%s : tensor<2x1xf32>)
-      : tensor<2x2xi8> -> tensor<2x2x!llm.q<i8, *:f32>, #llm.layout<packed>>)");
+    %w = llm.assemble %c scales(%s : tensor<2x1xf32>) : tensor<2x2xi8>
+      -> tensor<2x2x!llm.q<i8, *:f32>, #llm.layout<packed>>)");
   EXPECT_EQ(numbers(*int8), (std::vector<double>{-64, 1.5, 254, -2}));
   auto fp8 = open(R"(
     %c = llm.weight dense<[[56, -72]]> : tensor<1x2xi8>
     %s = llm.weight dense<[[-128]]> : tensor<1x1xi8>
-    %w = llm.assemble %c scales(%s : tensor<1x1xi8>)
-      : tensor<1x2xi8> -> tensor<1x2x!llm.q<f8E4M3, *:e8m0>, #llm.layout<packed>>)");
+    %w = llm.assemble %c scales(%s : tensor<1x1xi8>) : tensor<1x2xi8>
+      -> tensor<1x2x!llm.q<f8E4M3, *:e8m0>, #llm.layout<packed>>)");
   EXPECT_EQ(numbers(*fp8), (std::vector<double>{2, -2}));
 }
 
@@ -194,8 +218,8 @@ TEST_F(AssembleTest, Codebooks) {
   auto known = open(R"(
     %c = llm.weight dense<"0x0F87"> : tensor<1x2xi8>
     %s = llm.weight dense<[[2.0]]> : tensor<1x1xf32>
-    %w = llm.assemble %c scales(%s : tensor<1x1xf32>)
-      : tensor<1x2xi8> -> tensor<1x4x!llm.q<cb<nf4, 4>, *:f32>, #llm.layout<packed>>)");
+    %w = llm.assemble %c scales(%s : tensor<1x1xf32>) : tensor<1x2xi8>
+      -> tensor<1x4x!llm.q<cb<nf4, 4>, *:f32>, #llm.layout<packed>>)");
   EXPECT_EQ(numbers(*known),
             (std::vector<double>{2, -2, 0, 2 * double(0.07958029955625534f)}));
   auto learned = open(R"(
@@ -203,7 +227,8 @@ TEST_F(AssembleTest, Codebooks) {
     %s = llm.weight dense<1.0> : tensor<1xf32>
     %b = llm.weight dense<[[0.0, 1.0, 2.0, 3.0], [10.0, 11.0, 12.0, 13.0]]> : tensor<2x4xf32>
     %w = llm.assemble %c scales(%s : tensor<1xf32>) codebook(%b : tensor<2x4xf32>)
-      : tensor<2x1xi8> -> tensor<2x4x!llm.q<cb<mine, 2>, *:f32>, #llm.layout<packed>>)");
+      : tensor<2x1xi8>
+      -> tensor<2x4x!llm.q<cb<mine, 2>, *:f32>, #llm.layout<packed>>)");
   EXPECT_EQ(numbers(*learned),
             (std::vector<double>{0, 1, 2, 3, 10, 11, 12, 13}));
 }
@@ -220,10 +245,17 @@ TEST_F(AssembleTest, Refuses) {
                          "%s = llm.weight dense<1.0> : tensor<16x2xf32>\n"
                          "%z = llm.weight dense<1> : tensor<3xi32>\n"
                          "%w = llm.assemble %c scales(%s : tensor<16x2xf32>) "
-                         "zeros(%z : tensor<3xi32>) : tensor<16x8xi32> -> "
-                         "tensor<16x64x!llm.q<u4, 32:f32 "
+                         "zeros(%z : tensor<3xi32>) : "
+                         "tensor<16x8xi32> -> tensor<16x64x!llm.q<u4, 32:f32 "
                          "zero u4>, #llm.layout<packed>>"),
                  "or 4 words of them, but got 3");
+  EXPECT_MESSAGE(
+      refusal(codes + "%s = llm.weight dense<1.0> : tensor<16x2xf32>\n"
+                      "%o = llm.weight dense<64> : tensor<64xi32>\n"
+                      "%w = llm.assemble %c scales(%s : tensor<16x2xf32>) "
+                      "order(%o : tensor<64xi32>) : tensor<16x8xi32> -> "
+                      "tensor<16x64x!llm.q<u4, 32:f32>, #llm.layout<packed>>"),
+      "expects columns from 0 to 63 in the order, but got 64");
 }
 
 } // namespace
