@@ -22,6 +22,9 @@
 namespace mlir::llm {
 namespace {
 
+/// Numbers of a weight that the reference decodes to f32 without being asked.
+constexpr int64_t kMostGoldenElements = int64_t(1) << 28;
+
 namespace path = llvm::sys::path;
 namespace fs = llvm::sys::fs;
 
@@ -240,9 +243,10 @@ LogicalResult Driver::readTokenizer() {
 LogicalResult Driver::prepare() {
   if (failed(readTokenizer()))
     return failure();
-  const int64_t count =
-      options.context > 0 ? std::min(options.context, options.selfTestTokens)
-                          : options.selfTestTokens;
+  int64_t count = options.selfTestTokens.value_or(
+      largestWeight(*module) > kMostGoldenElements ? 0 : 16);
+  if (options.context > 0)
+    count = std::min(count, options.context);
   return addGoldens(*module, folder, count, extras);
 }
 

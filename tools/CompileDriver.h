@@ -20,8 +20,9 @@ struct CompileOptions {
       passPipeline;    ///< textual, of the passes between import and lowering
   int64_t context = 0; ///< 0: as imported
   std::vector<int64_t> widths;
-  /// Tokens that the reference evaluator runs, for the self-test of a package.
-  int64_t selfTestTokens = 16;
+  /// Tokens that the reference evaluator runs, for the self-test of a package;
+  /// unset: 16, but none where decoding a weight for it would take a gigabyte.
+  std::optional<int64_t> selfTestTokens;
   Emit emit = Emit::Package;
   std::string saveTemps; ///< folder for the IR after each stage, or empty
   bool progress = false; ///< a line on stderr that is written over

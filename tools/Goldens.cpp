@@ -48,6 +48,16 @@ std::vector<int32_t> goldenTokens(const PackageExtras &extras, int64_t count,
 
 } // namespace
 
+int64_t largestWeight(ModuleOp module) {
+  int64_t largest = 0;
+  module.walk([&](WeightOp weight) {
+    if (auto type = dyn_cast<RankedTensorType>(weight.getType());
+        type && type.hasStaticShape())
+      largest = std::max(largest, type.getNumElements());
+  });
+  return largest;
+}
+
 LogicalResult addGoldens(ModuleOp module, StringRef folder, int64_t count,
                          PackageExtras &extras) {
   func::FuncOp forward = forwardOf(module);

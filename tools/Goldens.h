@@ -17,6 +17,9 @@ namespace mlir::llm {
 LogicalResult addGoldens(ModuleOp module, StringRef folder, int64_t count,
                          PackageExtras &extras);
 
+/// Numbers of the largest weight of `module`.
+int64_t largestWeight(ModuleOp module);
+
 } // namespace mlir::llm
 
 #endif // SPRIG_TOOLS_GOLDENS_H

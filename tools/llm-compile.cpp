@@ -117,9 +117,9 @@ int main(int argc, char **argv) {
       ->check(CLI::Range(1, 4096));
   app.add_option("--self-test", options.selfTestTokens,
                  "tokens that the CPU reference evaluates, so that "
-                 "'llm-run --self-test' can check a device; 0: none")
-      ->check(CLI::Range(0, 4096))
-      ->capture_default_str();
+                 "'llm-run --self-test' can check a device; 0: none (default 16, or none "
+                 "for models with a weight of 2^28 numbers and more)")
+      ->check(CLI::Range(0, 4096));
   app.add_option("--emit", emit, "where to stop")
       ->check(CLI::IsMember({"llm", "plan", "spirv", "package"}));
   app.add_option("--save-temps", options.saveTemps,

@@ -130,7 +130,7 @@ llvm::ArrayRef<llvm::StringLiteral> tinyLlamaVariants() {
   static constexpr llvm::StringLiteral kNames[] = {
       "default",      "head-dim",   "biases", "output", "q8_0",
       "q4_0",         "f16",        "f32",    "mixed",  "k-quants",
-      "rope-factors", "odd-groups", "padded"};
+      "rope-factors", "odd-groups", "padded", "8b-q4_k", "8b-q8_0"};
   return kNames;
 }
 
@@ -178,6 +178,16 @@ std::optional<TinyLlamaOptions> tinyLlamaVariant(llvm::StringRef name) {
     options.E = 32;
   } else if (name == "padded") {
     options.paddingTokens = 32;
+  } else if (name == "8b-q4_k" || name == "8b-q8_0") {
+    // Not tiny: two layers of the shape of an 8-billion-parameter model.
+    options.D = 4096;
+    options.H = 32;
+    options.G = 8;
+    options.E = 128;
+    options.F = 14336;
+    options.ropeBase = 500000;
+    options.paddingTokens = 128256 - kTinyVocabulary;
+    options.matrices = {name == "8b-q4_k" ? Format::Q4_K : Format::Q8_0};
   } else {
     return std::nullopt;
   }
