@@ -1,5 +1,7 @@
 #include "codegen/Kernels/Attention.h"
 
+#include "codegen/Kernels/AttentionBuild.h"
+#include "codegen/Kernels/AttentionSchedule.h"
 #include "codegen/Kernels/KvFormat.h"
 #include "codegen/Kernels/SpecAttr.h"
 #include "codegen/Kernels/StepControl.h"
@@ -11,6 +13,8 @@ namespace {
 /// Lanes of the schedule that exchanges through shared memory, and the
 /// positions of its chunk.
 constexpr uint32_t kSharedLanes = 64;
+/// Splits of a full context, and positions of a split, at least.
+constexpr int64_t kMostSplits = 64, kLeastSplit = 256;
 
 } // namespace
 
@@ -27,6 +31,9 @@ FailureOr<AttentionSpec> AttentionSpec::fromAttr(DictionaryAttr attr,
   reader.maybe("softcap", spec.softcap);
   reader.maybe("window", spec.window, 0);
   reader.maybe("sinks", spec.sinks, 0);
+  reader.read("split", spec.split, 1);
+  reader.maybe("tokens", spec.tokens, 1);
+  reader.maybe("parts", spec.parts, 0);
   if (!KvFormat::known(spec.kv))
     reader.fail("expects kv f16 or f32, but got '" + spec.kv + "'");
   else if (spec.headSize % KvFormat::named(spec.kv).elementsPerWord())
@@ -35,6 +42,9 @@ FailureOr<AttentionSpec> AttentionSpec::fromAttr(DictionaryAttr attr,
   if (spec.heads % spec.kvHeads)
     reader.fail("expects heads to be a multiple of kv_heads, but got " +
                 Twine(spec.heads) + " and " + Twine(spec.kvHeads));
+  if (spec.split % kSharedLanes)
+    reader.fail("expects splits of a multiple of " + Twine(kSharedLanes) +
+                " positions, but got " + Twine(spec.split));
   if (failed(reader.finish()))
     return failure();
   return spec;
@@ -51,30 +61,70 @@ DictionaryAttr AttentionSpec::toAttr(MLIRContext *context) const {
       .add("softcap", softcap)
       .add("window", window)
       .add("sinks", sinks)
+      .add("split", split)
+      .add("tokens", tokens)
+      .add("parts", parts)
       .done();
+}
+
+int64_t AttentionSpec::splitFor(int64_t capacity) {
+  int64_t least = (capacity + kMostSplits - 1) / kMostSplits;
+  return std::max(kLeastSplit, int64_t(llvm::PowerOf2Ceil(uint64_t(least))));
+}
+
+int64_t AttentionSpec::partsFor(int64_t width) const {
+  int64_t all = (capacity + split - 1) / split;
+  if (!window || sinks)
+    return all;
+  // The window of the first token may start, and the last token may lie, in a
+  // split of which little else is seen.
+  return std::min(all, (window + width - 2) / split + 2);
+}
+
+int64_t AttentionSpec::groupHeads() const {
+  // More query heads would spill everywhere.
+  int64_t ratio = heads / kvHeads;
+  int64_t most = std::min(ratio, std::clamp<int64_t>(2048 / headSize, 1, 8));
+  while (ratio % most)
+    --most;
+  return most;
+}
+
+int64_t AttentionSpec::tokensFor(int64_t width,
+                                 const TargetProfile &profile) const {
+  FailureOr<AttentionSchedule> schedule =
+      AttentionSchedule::from(profile, [] { return InFlightDiagnostic(); });
+  if (failed(schedule) || !lanesAlongHead(profile))
+    return 1;
+  int64_t most = schedule->numbers / (groupHeads() * headSize), tile = 1;
+  while (tile * 2 <= std::min<int64_t>({most, width, 8}))
+    tile *= 2;
+  return tile;
 }
 
 bool AttentionSpec::lanesAlongHead(const TargetProfile &profile) const {
   // Each lane keeps the numbers of a few whole words of every query head in
-  // registers; more than eight heads would spill everywhere.
+  // registers.
   KvFormat format = KvFormat::named(kv);
-  return profile.canShuffle() &&
-         format.headWords(headSize) % profile.subgroupSize == 0 &&
-         heads / kvHeads <= 8;
+  return profile.canShuffle() && profile.subgroupSize <= kSharedLanes &&
+         format.headWords(headSize) % profile.subgroupSize == 0;
 }
 
 FailureOr<KernelInterface>
 AttentionSpec::interface(const TargetProfile &profile,
                          EmitError emitError) const {
+  if (failed(AttentionSchedule::from(profile, emitError)))
+    return failure();
   bool lanes = lanesAlongHead(profile);
   KernelInterface interface;
   interface.key = llvm::formatv(
       "attention heads {0}/{1}x{2} kv {3} capacity {4} scale {5:e} softcap "
-      "{6:e} window {7} sinks {8} {9}",
+      "{6:e} window {7} sinks {8} split {9} tokens {10} parts {11} {12}",
       heads, kvHeads, headSize, kv, capacity, scale, softcap, window, sinks,
-      lanes ? "lanes" : "shared");
+      split, tokens, parts, lanes ? "lanes" : "shared");
   interface.name = KernelInterface::nameFor(
-      llvm::formatv("attention_{0}x{1}", heads, headSize).str(), interface.key);
+      llvm::formatv("attention_{0}x{1}_t{2}", heads, headSize, tokens).str(),
+      interface.key);
   uint64_t rowBytes = uint64_t(heads) * headSize * 4;
   uint64_t cacheBytes = uint64_t(capacity) * kvHeads *
                         KvFormat::named(kv).headWords(headSize) * 4;
@@ -83,16 +133,25 @@ AttentionSpec::interface(const TargetProfile &profile,
                         {"keys", Access::Read, cacheBytes},
                         {"values", Access::Read, cacheBytes},
                         {"y", Access::Write, rowBytes, true}};
-  interface.groups[1] = {1, 1};
+  if (parts) {
+    interface.bindings.push_back(
+        {"partial", Access::Write, rowBytes * uint64_t(parts), true});
+    interface.bindings.push_back(
+        {"stats", Access::Write, uint64_t(heads * parts) * 8, true});
+  }
+  interface.tokenTile = uint32_t(tokens);
+  interface.groups[0] = {uint32_t(heads / groupHeads()), 0};
+  interface.groups[1] = {1, uint32_t(tokens)};
+  interface.groups[2] = {uint32_t(std::max<int64_t>(parts, 1)), 0};
   if (lanes) {
     interface.workgroup = {profile.subgroupSize, 1, 1};
     interface.subgroupSize = profile.subgroupSize;
-    interface.groups[0] = {uint32_t(kvHeads), 0};
   } else {
     interface.workgroup = {kSharedLanes, 1, 1};
-    interface.groups[0] = {uint32_t(heads), 0};
-    // The query, the chunk's probabilities, and two reductions.
-    interface.sharedBytes = uint32_t(headSize) * 4 + 3 * kSharedLanes * 4;
+    // The queries, the chunk's weights, and two reductions a query.
+    int64_t queries = tokens * groupHeads();
+    interface.sharedBytes =
+        uint32_t(queries * (headSize * 4 + 3 * int64_t(kSharedLanes) * 4));
     if (profile.canShuffle())
       interface.subgroupSize = profile.subgroupSize;
   }
@@ -105,41 +164,6 @@ void AttentionSpec::build(KernelBuilder &b,
     buildAttentionLanes(b, *this);
   else
     buildAttentionShared(b, *this, interface);
-}
-
-AttentionRange::AttentionRange(KernelBuilder &builder,
-                               const AttentionSpec &spec, Value token,
-                               int64_t chunk)
-    : b(builder), spec(spec) {
-  // Rows past Count may lie past the context: they compute on what there is.
-  StepControl control(b, AttentionSlots::control);
-  Value position = b.add(control.base(), token);
-  limit = b.add(b.min(position, b.index(spec.capacity - 1)), 1);
-  begin = b.index(0);
-  if (spec.window && !spec.sinks) {
-    Value hidden =
-        b.sub(b.max(limit, b.index(spec.window)), b.index(spec.window));
-    begin = b.mul(b.div(hidden, chunk), chunk);
-  }
-}
-
-Value AttentionRange::sees(Value position) {
-  Value visible = b.less(position, limit);
-  if (spec.window) {
-    Value near = b.less(limit, b.add(position, spec.window + 1));
-    if (spec.sinks)
-      near = b.bitOr(near, b.less(position, spec.sinks));
-    visible = b.bitAnd(visible, near);
-  }
-  return visible;
-}
-
-Value AttentionRange::score(Value product, Value visible) {
-  Value score = b.mul(product, b.constant(float(spec.scale)));
-  if (spec.softcap != 0)
-    score = b.mul(b.tanh(b.mul(score, b.constant(float(1 / spec.softcap)))),
-                  b.constant(float(spec.softcap)));
-  return b.select(visible, score, b.constant(kHidden));
 }
 
 } // namespace mlir::llm

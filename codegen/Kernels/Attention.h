@@ -4,15 +4,23 @@
 // Spec: {heads = H, kv_heads = G, head_size = E, capacity = S, kv = "f16" |
 // "f32", scale = factor of q·k, softcap? = c of c·tanh(s/c), window? = cached
 // positions that a token sees, itself included (0 = all), sinks? = first
-// positions that the window never hides}. Bindings: q f32 [T][H·E]; control;
-// keys, values of the layer's cache as 32-bit words [S][G][E/pairs]; y f32
-// [T][H·E].
+// positions that the window never hides, split = positions of one split of the
+// cache, tokens? = tokens that one workgroup serves, parts? = splits that a
+// step may see: they are computed by workgroups of their own}. Bindings: q f32
+// [T][H·E]; control; keys, values of the layer's cache as 32-bit words
+// [S][G][E/pairs]; y f32 [T][H·E]; with `parts` also the partial results
+// [T][H][parts][E] and their (maximum, sum of weights) [T][H][parts][2].
 //
-// Softmax is computed online (Milakov and Gimelshein, arXiv 1805.02867) over
-// chunks of positions that start at multiples of the chunk's length, whatever
-// the width of the step: so a token's numbers depend on its position alone.
-// Positions that are not seen are replaced by zero before they are multiplied,
-// so that stale or hostile cache contents, NaN included, never show.
+// The cache is cut into splits that start at multiples of `split`, whatever the
+// width of the step. Within a split, softmax is computed online (Milakov and
+// Gimelshein, arXiv 1805.02867) over chunks of positions that start at
+// multiples of the chunk's length; the splits' results are folded in ascending
+// order (flash decoding), by the same workgroup, or with `parts` by
+// attention_combine. So a token's numbers depend on its position alone. A token
+// that sees one split only has its result at once, and nothing to combine.
+//
+// Positions that are not seen are read from a place that is seen, and weigh
+// nothing, so that stale or hostile cache contents, NaN included, never show.
 #ifndef SPRIG_CODEGEN_KERNELS_ATTENTION_H
 #define SPRIG_CODEGEN_KERNELS_ATTENTION_H
 
@@ -28,6 +36,7 @@ struct AttentionSpec {
   std::string kv = "f16";
   double scale = 1, softcap = 0;
   int64_t window = 0, sinks = 0;
+  int64_t split = 0, tokens = 1, parts = 0;
 
   static FailureOr<AttentionSpec> fromAttr(DictionaryAttr spec,
                                            EmitError emitError);
@@ -36,40 +45,26 @@ struct AttentionSpec {
                                        EmitError emitError) const;
   void build(KernelBuilder &builder, const KernelInterface &interface) const;
 
-  /// Lanes lie along the head, exchanged by subgroup operations: one subgroup
-  /// serves all query heads of a key head, and reads each key and value once.
+  /// Lanes lie along the head, exchanged by subgroup operations.
   bool lanesAlongHead(const TargetProfile &profile) const;
+  /// Query heads of one key head that one workgroup serves: they share its
+  /// loads.
+  int64_t groupHeads() const;
+
+  /// The length of a split for a context of `capacity` slots: at most 64 of
+  /// them.
+  static int64_t splitFor(int64_t capacity);
+  /// Splits that a step of `width` tokens may see.
+  int64_t partsFor(int64_t width) const;
+  /// Tokens that one workgroup serves in a step of `width` tokens.
+  int64_t tokensFor(int64_t width, const TargetProfile &profile) const;
 };
 
 /// Binding numbers.
 struct AttentionSlots {
-  static constexpr unsigned q = 0, control = 1, keys = 2, values = 3, y = 4;
+  static constexpr unsigned q = 0, control = 1, keys = 2, values = 3, y = 4,
+                            partial = 5, stats = 6;
 };
-
-/// What both schedules share: the visible range and the shape of a score.
-class AttentionRange {
-public:
-  /// `token` is a row of the step.
-  AttentionRange(KernelBuilder &builder, const AttentionSpec &spec, Value token,
-                 int64_t chunk);
-
-  Value first() const { return begin; } ///< a multiple of the chunk
-  Value end() const { return limit; }   ///< one past the last visible position
-  Value sees(Value position);
-  /// scale and softcap; -1e30 where the position is hidden.
-  Value score(Value product, Value visible);
-  static constexpr float kHidden = -1e30f;
-
-private:
-  KernelBuilder &b;
-  const AttentionSpec &spec;
-  Value limit, begin;
-};
-
-// AttentionLanes.cpp, AttentionShared.cpp
-void buildAttentionLanes(KernelBuilder &builder, const AttentionSpec &spec);
-void buildAttentionShared(KernelBuilder &builder, const AttentionSpec &spec,
-                          const KernelInterface &interface);
 
 } // namespace mlir::llm
 

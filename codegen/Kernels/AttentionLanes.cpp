@@ -1,82 +1,113 @@
 // Attention with the lanes of one subgroup along the head. A workgroup serves
-// one token and all query heads of one key head; a chunk is as many positions
-// as there are lanes.
+// the query heads of one key head for a few tokens; a chunk is as many
+// positions as there are lanes.
 //
 // Scores: every lane multiplies its part of the head, and a butterfly sums the
 // parts of all the chunk's positions at once: after it, lane c holds the score
 // of position c. That takes lanes - 1 exchanges for the whole chunk, where a
 // reduction a position would take log₂(lanes) each.
-#include "codegen/Kernels/Attention.h"
-#include "codegen/Kernels/KvFormat.h"
+#include "codegen/Kernels/AttentionBuild.h"
+#include "codegen/Kernels/AttentionSchedule.h"
 
 namespace mlir::llm {
 namespace {
 
-class LanesBuilder {
+/// Positions whose values are held at once.
+constexpr int64_t kBlock = 8;
+
+/// How a lane reads its part of a head.
+struct Loads {
+  int64_t words; ///< of 32 bits that each lane reads
+  unsigned bits = 32, wide = 1;
+
+  Loads(KernelBuilder &b, const AttentionSpec &spec)
+      : words(KvFormat::named(spec.kv).headWords(spec.headSize) /
+              b.target().subgroupSize) {
+    FailureOr<AttentionSchedule> schedule = AttentionSchedule::from(
+        b.target(), [] { return InFlightDiagnostic(); });
+    if (succeeded(schedule) && schedule->word == 64 && words % 2 == 0)
+      bits = 64;
+    while (wide * bits < 128 && words % (2 * unit()) == 0)
+      wide *= 2;
+  }
+  /// Words of one load.
+  int64_t unit() const { return int64_t(wide) * bits / 32; }
+  Type type(KernelBuilder &b) const {
+    Type word = bits == 64 ? b.i64() : b.i32();
+    return wide > 1 ? b.vec(wide, word) : word;
+  }
+};
+
+/// Numbers of a head that each lane has, and how many of them one access moves.
+int64_t laneNumbers(KernelBuilder &b, const AttentionSpec &spec) {
+  return spec.headSize / b.target().subgroupSize;
+}
+int64_t quadOf(int64_t numbers) { return numbers % 4 == 0 ? 4 : 1; }
+
+class LanesBuilder final : public AttentionBuilder {
 public:
   LanesBuilder(KernelBuilder &builder, const AttentionSpec &spec)
-      : b(builder), spec(spec), format(KvFormat::named(spec.kv)),
-        lanes(builder.target().subgroupSize),
-        laneWords(format.headWords(spec.headSize) / lanes),
-        laneNumbers(laneWords * format.elementsPerWord()),
-        groupHeads(spec.heads / spec.kvHeads) {}
+      : AttentionBuilder(builder, spec, builder.target().subgroupSize,
+                         laneNumbers(builder, spec)),
+        loads(builder, spec), quad(quadOf(numbers)),
+        lanes(builder.target().subgroupSize), lane(builder.localId()) {}
 
   void build();
 
 private:
-  /// The words of position `first + c`, this lane's part; zero where hidden.
-  Values wordsAt(unsigned binding, Value position, Value visible);
-  Values numbersOf(const Values &words);
-  /// Sums over the lanes of the parts of positions [low, low + count) of the
-  /// chunk, for every query head; lane l ends with position low + l % count.
-  Values butterfly(int64_t low, int64_t count);
+  Values round(Value start, ValueRange carried) override;
+  Value total(Value share) override { return b.reduce(share, lanes); }
+  void write(unsigned binding, Value start, ArrayRef<Value> values) override;
 
-  KernelBuilder &b;
-  const AttentionSpec &spec;
-  KvFormat format;
-  int64_t lanes, laneWords, laneNumbers, groupHeads;
-  unsigned wide = 1; ///< words of one load
-  Value lane, head;
-  std::vector<Values> query; ///< [query head][number]
-  Value chunk;
-  Values visible; ///< of each position of the chunk
+  /// This lane's part of the head at `position`.
+  Values load(unsigned binding, Value position);
+  /// Sums over the lanes of the parts of positions [low, low + count) of the
+  /// chunk, for every query; lane l ends with position low + l % count.
+  Values butterfly(Value chunkStart, int64_t low, int64_t count);
+  Value spread(Value value, int64_t from);
+
+  Loads loads;
+  int64_t quad; ///< numbers of one access to q, y and partial results
+  unsigned lanes;
+  Value lane;
+  Value firstLane;           ///< 0, but not a constant: see spread
+  std::vector<Values> query; ///< [query][number]
 };
 
-Values LanesBuilder::wordsAt(unsigned binding, Value position, Value seen) {
-  int64_t headWords = format.headWords(spec.headSize);
+Values LanesBuilder::load(unsigned binding, Value position) {
+  int64_t units = loads.words / loads.unit();
   Value start =
-      b.add(b.mul(b.add(b.mul(position, spec.kvHeads), head), headWords / wide),
-            b.mul(lane, laneWords / wide));
-  Values words;
-  for (int64_t i = 0; i < laneWords / wide; ++i)
-    for (Value word : b.unpack(b.load(binding, b.add(start, i))))
-      words.push_back(b.select(seen, word, b.constant(0u)));
-  return words;
+      b.add(b.mul(b.add(b.mul(position, spec.kvHeads), keyHead), units * lanes),
+            b.mul(lane, units));
+  Values list;
+  for (int64_t i = 0; i < units; ++i)
+    for (Value wide : b.unpack(b.load(binding, b.add(start, i))))
+      for (Value word : b.words(wide))
+        list.append(format.unpack(b, word));
+  return list;
 }
 
-Values LanesBuilder::numbersOf(const Values &words) {
-  Values numbers;
-  for (Value word : words)
-    numbers.append(format.unpack(b, word));
-  return numbers;
+Value LanesBuilder::spread(Value value, int64_t from) {
+  // With a lane that a driver knows to be constant, some drivers broadcast by
+  // a search for the first active lane; a shuffle is one instruction there.
+  return lanes == 8 ? b.shuffle(value, b.add(firstLane, from))
+                    : b.broadcast(value, unsigned(from));
 }
 
-Values LanesBuilder::butterfly(int64_t low, int64_t count) {
+Values LanesBuilder::butterfly(Value chunkStart, int64_t low, int64_t count) {
   if (count == 1) {
-    Value position = b.min(b.add(chunk, low), b.index(spec.capacity - 1));
-    Values key =
-        numbersOf(wordsAt(AttentionSlots::keys, position, visible[low]));
+    Values key = load(AttentionSlots::keys, readable(b.add(chunkStart, low)));
     Values parts;
-    for (int64_t h = 0; h < groupHeads; ++h) {
-      Value sum = b.mul(query[h][0], key[0]);
-      for (int64_t i = 1; i < laneNumbers; ++i)
-        sum = b.fma(query[h][i], key[i], sum);
+    for (const Values &own : query) {
+      Value sum = b.mul(own[0], key[0]);
+      for (int64_t i = 1; i < numbers; ++i)
+        sum = b.fma(own[i], key[i], sum);
       parts.push_back(sum);
     }
     return parts;
   }
-  Values zeros = butterfly(low, count / 2);
-  Values ones = butterfly(low + count / 2, count / 2);
+  Values zeros = butterfly(chunkStart, low, count / 2);
+  Values ones = butterfly(chunkStart, low + count / 2, count / 2);
   Value upper = b.less(b.index(0), b.bitAnd(lane, count / 2));
   Values sums;
   for (auto [zero, one] : llvm::zip_equal(zeros, ones)) {
@@ -87,93 +118,74 @@ Values LanesBuilder::butterfly(int64_t low, int64_t count) {
   return sums;
 }
 
+Values LanesBuilder::round(Value start, ValueRange carried) {
+  Values sums = butterfly(start, 0, lanes);
+  Values next(carried.begin(), carried.end());
+  Values weights;
+  Value position = b.add(start, lane);
+  for (int64_t q = 0; q < queries(); ++q) {
+    Value *own = &next[size_t(q * carriedOf())];
+    Value seen = range.sees(limitOf(q), position);
+    Value points = score(sums[q], seen);
+    Value most =
+        b.max(own[0], b.reduce(points, lanes, KernelBuilder::Reduction::Max));
+    Value shrink = b.exp(b.sub(own[0], most));
+    Value weight = b.select(seen, b.exp(b.sub(points, most)), b.constant(0.0f));
+    weights.push_back(weight);
+    own[0] = most;
+    own[1] = b.fma(own[1], shrink, weight);
+    for (int64_t i = 0; i < numbers; ++i)
+      own[2 + i] = b.mul(own[2 + i], shrink);
+  }
+  for (int64_t block = 0; block < lanes; block += kBlock) {
+    int64_t size = std::min<int64_t>(kBlock, lanes - block);
+    std::vector<Values> value;
+    for (int64_t c = 0; c < size; ++c)
+      value.push_back(
+          load(AttentionSlots::values, readable(b.add(start, block + c))));
+    for (int64_t q = 0; q < queries(); ++q)
+      for (int64_t c = 0; c < size; ++c) {
+        Value weight = spread(weights[q], block + c);
+        for (int64_t i = 0; i < numbers; ++i) {
+          Value &sum = next[q * carriedOf() + 2 + i];
+          sum = b.fma(weight, value[c][i], sum);
+        }
+      }
+  }
+  return next;
+}
+
+void LanesBuilder::write(unsigned binding, Value start,
+                         ArrayRef<Value> values) {
+  Value place = b.div(b.add(start, b.mul(lane, numbers)), quad);
+  for (int64_t i = 0; i < numbers / quad; ++i)
+    b.store(quad == 1 ? values[i] : b.pack(values.slice(i * 4, 4)), binding,
+            b.add(place, i));
+}
+
 void LanesBuilder::build() {
-  wide = laneWords % 4 == 0 ? 4 : laneWords % 2 == 0 ? 2 : 1;
-  Type word = wide > 1 ? b.vec(wide, b.i32()) : b.i32();
-  b.open({b.f32(), b.i32(), word, word, b.f32()});
-  lane = b.localId();
-  head = b.groupId(0);
-  Value token = b.groupId(1);
-  AttentionRange range(b, spec, token, lanes);
-
-  // Query head h of this key head starts at number (head·groupHeads + h)·E.
-  Value row = b.mul(token, spec.heads * spec.headSize);
-  auto place = [&](int64_t h, int64_t number) {
-    Value queryHead = b.add(b.mul(head, groupHeads), h);
-    return b.add(b.add(row, b.mul(queryHead, spec.headSize)),
-                 b.add(b.mul(lane, laneNumbers), number));
-  };
-  for (int64_t h = 0; h < groupHeads; ++h) {
+  firstLane = b.toIndex(b.shl(b.shr(b.toI32(lane), 3), 3));
+  for (int64_t q = 0; q < queries(); ++q) {
     query.emplace_back();
-    for (int64_t i = 0; i < laneNumbers; ++i)
-      query[h].push_back(b.load(AttentionSlots::q, place(h, i)));
+    Value place = b.div(b.add(start(q), b.mul(lane, numbers)), quad);
+    for (int64_t i = 0; i < numbers / quad; ++i)
+      query[q].append(b.unpack(b.load(AttentionSlots::q, b.add(place, i))));
   }
-
-  // Carried, for every query head: maximum, this lane's share of the sum of
-  // weights, and this lane's part of the weighted values.
-  int64_t carriedOf = 2 + laneNumbers;
-  Values initial;
-  for (int64_t h = 0; h < groupHeads; ++h) {
-    initial.push_back(b.constant(AttentionRange::kHidden));
-    initial.append(1 + laneNumbers, b.constant(0.0f));
-  }
-  Values state = b.loop(
-      range.first(), range.end(), b.index(lanes), initial,
-      [&](Value start, ValueRange carried) {
-        chunk = start;
-        visible.clear();
-        for (int64_t c = 0; c < lanes; ++c)
-          visible.push_back(range.sees(b.add(chunk, c)));
-        Value own = range.sees(b.add(chunk, lane));
-        Values sums = butterfly(0, lanes);
-
-        Values next(carried.begin(), carried.end());
-        Values weights;
-        for (int64_t h = 0; h < groupHeads; ++h) {
-          Value score = range.score(sums[h], own);
-          Value known = carried[h * carriedOf];
-          Value most = b.max(known, b.reduce(score, unsigned(lanes),
-                                             KernelBuilder::Reduction::Max));
-          Value shrink = b.exp(b.sub(known, most));
-          Value weight =
-              b.select(own, b.exp(b.sub(score, most)), b.constant(0.0f));
-          weights.push_back(weight);
-          next[h * carriedOf] = most;
-          next[h * carriedOf + 1] =
-              b.fma(carried[h * carriedOf + 1], shrink, weight);
-          for (int64_t i = 0; i < laneNumbers; ++i)
-            next[h * carriedOf + 2 + i] =
-                b.mul(carried[h * carriedOf + 2 + i], shrink);
-        }
-        for (int64_t c = 0; c < lanes; ++c) {
-          Value position = b.min(b.add(chunk, c), b.index(spec.capacity - 1));
-          Values numbers =
-              numbersOf(wordsAt(AttentionSlots::values, position, visible[c]));
-          for (int64_t h = 0; h < groupHeads; ++h) {
-            Value weight = b.broadcast(weights[h], unsigned(c));
-            for (int64_t i = 0; i < laneNumbers; ++i) {
-              Value &sum = next[h * carriedOf + 2 + i];
-              sum = b.fma(weight, numbers[i], sum);
-            }
-          }
-        }
-        return next;
-      });
-
-  for (int64_t h = 0; h < groupHeads; ++h) {
-    Value total = b.reduce(state[h * carriedOf + 1], unsigned(lanes));
-    Value inverse = b.div(b.constant(1.0f), total);
-    for (int64_t i = 0; i < laneNumbers; ++i)
-      b.store(b.mul(state[h * carriedOf + 2 + i], inverse), AttentionSlots::y,
-              place(h, i));
-  }
-  b.close();
+  finish();
 }
 
 } // namespace
 
-void buildAttentionLanes(KernelBuilder &builder, const AttentionSpec &spec) {
-  LanesBuilder(builder, spec).build();
+void buildAttentionLanes(KernelBuilder &b, const AttentionSpec &spec) {
+  Type word = Loads(b, spec).type(b), number = b.f32();
+  if (int64_t quad = quadOf(laneNumbers(b, spec)); quad > 1)
+    number = b.vec(quad, number);
+  SmallVector<Type> types{number, b.i32(), word, word, number};
+  if (spec.parts)
+    types.append({number, b.vec(2, b.f32())});
+  b.open(types);
+  LanesBuilder(b, spec).build();
+  b.close();
 }
 
 } // namespace mlir::llm

@@ -1,107 +1,141 @@
 // Attention that exchanges through shared memory: for targets whose subgroups
 // are unknown, and heads that a subgroup does not divide. A workgroup serves
-// one token and one query head. Scores: lane = position of the chunk, the query
-// in shared memory. Values: lane = words of the head, the chunk's weights in
-// shared memory.
-#include "codegen/Kernels/Attention.h"
-#include "codegen/Kernels/KvFormat.h"
+// the query heads of one key head; a chunk is as many positions as there are
+// lanes. Scores: lane = position of the chunk, the queries in shared memory.
+// Values: lane = words of the head, the chunk's weights in shared memory.
+#include "codegen/Kernels/AttentionBuild.h"
 
 namespace mlir::llm {
+namespace {
 
-void buildAttentionShared(KernelBuilder &b, const AttentionSpec &spec,
-                          const KernelInterface &interface) {
-  KvFormat format = KvFormat::named(spec.kv);
-  int64_t lanes = interface.workgroup[0];
-  int64_t words = format.headWords(spec.headSize);
-  int64_t pack = format.elementsPerWord();
-  int64_t laneWords = (words + lanes - 1) / lanes; // lane, lane + lanes, …
+int64_t laneWords(const AttentionSpec &spec, int64_t lanes) {
+  return (KvFormat::named(spec.kv).headWords(spec.headSize) + lanes - 1) /
+         lanes; // lane, lane + lanes, …
+}
+int64_t laneNumbers(const AttentionSpec &spec, int64_t lanes) {
+  return laneWords(spec, lanes) * KvFormat::named(spec.kv).elementsPerWord();
+}
 
-  b.open({b.f32(), b.i32(), b.i32(), b.i32(), b.f32()});
-  Value lane = b.localId(), head = b.groupId(0), token = b.groupId(1);
-  Value keyHead = b.div(head, spec.heads / spec.kvHeads);
-  AttentionRange range(b, spec, token, lanes);
-  Value query = b.shared(b.f32(), spec.headSize);
-  Value weights = b.shared(b.f32(), lanes);
+class SharedBuilder final : public AttentionBuilder {
+public:
+  SharedBuilder(KernelBuilder &builder, const AttentionSpec &spec,
+                int64_t lanes)
+      : AttentionBuilder(builder, spec, lanes, laneNumbers(spec, lanes)),
+        lanes(lanes), words(format.headWords(spec.headSize)),
+        pack(format.elementsPerWord()), lane(builder.localId()),
+        query(builder.shared(builder.f32(), queries() * spec.headSize)),
+        weights(builder.shared(builder.f32(), queries() * lanes)) {}
 
-  Value row = b.add(b.mul(token, spec.heads * spec.headSize),
-                    b.mul(head, spec.headSize));
-  b.loop(lane, b.index(spec.headSize), b.index(lanes), {},
-         [&](Value i, ValueRange) {
-           b.store(b.load(AttentionSlots::q, b.add(row, i)), query, i);
-           return Values{};
-         });
+  void build();
+
+private:
+  Values round(Value start, ValueRange carried) override;
+  Value total(Value share) override { return b.reduce(share, unsigned(lanes)); }
+  void write(unsigned binding, Value start, ArrayRef<Value> values) override;
+  Value wordAt(unsigned binding, Value position, Value word);
+
+  int64_t lanes, words, pack;
+  Value lane, query, weights;
+};
+
+Value SharedBuilder::wordAt(unsigned binding, Value position, Value word) {
+  Value start = b.mul(b.add(b.mul(position, spec.kvHeads), keyHead), words);
+  return b.load(binding, b.add(start, word));
+}
+
+Values SharedBuilder::round(Value chunkStart, ValueRange carried) {
+  Value own = b.add(chunkStart, lane);
+  Values products =
+      b.loop(0, words, 1, Values(queries(), b.constant(0.0f)),
+             [&](Value word, ValueRange sums) {
+               Value bits = wordAt(AttentionSlots::keys, readable(own), word);
+               Values next(sums.begin(), sums.end());
+               for (auto [i, number] : llvm::enumerate(format.unpack(b, bits)))
+                 for (int64_t q = 0; q < queries(); ++q)
+                   next[q] = b.fma(
+                       b.load(query, b.add(b.mul(word, pack),
+                                           q * spec.headSize + int64_t(i))),
+                       number, next[q]);
+               return next;
+             });
+
+  Values next(carried.begin(), carried.end()), shares, shrunk;
+  for (int64_t q = 0; q < queries(); ++q) {
+    Value *state = &next[size_t(q * carriedOf())];
+    Value seen = range.sees(limitOf(q), own);
+    Value points = score(products[q], seen);
+    Value most = b.max(state[0], b.reduce(points, unsigned(lanes),
+                                          KernelBuilder::Reduction::Max));
+    Value shrink = b.exp(b.sub(state[0], most));
+    Value weight = b.select(seen, b.exp(b.sub(points, most)), b.constant(0.0f));
+    shares.push_back(weight);
+    state[0] = most;
+    state[1] = b.fma(state[1], shrink, weight);
+    for (int64_t i = 0; i < numbers; ++i)
+      shrunk.push_back(b.mul(state[2 + i], shrink));
+  }
+  b.barrier(); // the last chunk's weights have been read
+  for (auto [q, weight] : llvm::enumerate(shares))
+    b.store(weight, weights, b.add(lane, int64_t(q) * lanes));
   b.barrier();
 
-  auto wordAt = [&](unsigned binding, Value position, Value word) {
-    Value start = b.mul(b.add(b.mul(position, spec.kvHeads), keyHead), words);
-    return b.load(binding, b.add(start, word));
-  };
-  auto clamped = [&](Value position) {
-    return b.min(position, b.index(spec.capacity - 1));
-  };
-
-  Values initial{b.constant(AttentionRange::kHidden)};
-  initial.append(1 + laneWords * pack, b.constant(0.0f));
-  Values state = b.loop(
-      range.first(), range.end(), b.index(lanes), initial,
-      [&](Value chunk, ValueRange carried) {
-        Value own = b.add(chunk, lane);
-        Value seen = range.sees(own);
-        Value product = b.loop(
-            0, words, 1, b.constant(0.0f), [&](Value word, ValueRange sum) {
-              Value bits = b.select(
-                  seen, wordAt(AttentionSlots::keys, clamped(own), word),
-                  b.constant(0u));
-              Value total = sum[0];
-              for (auto [i, number] : llvm::enumerate(format.unpack(b, bits)))
-                total = b.fma(b.load(query, b.add(b.mul(word, pack), i)),
-                              number, total);
-              return Values{total};
-            })[0];
-        Value score = range.score(product, seen);
-        Value most = b.max(carried[0], b.reduce(score, unsigned(lanes),
-                                                KernelBuilder::Reduction::Max));
-        Value shrink = b.exp(b.sub(carried[0], most));
-        Value weight =
-            b.select(seen, b.exp(b.sub(score, most)), b.constant(0.0f));
-        b.barrier(); // the last chunk's weights have been read
-        b.store(weight, weights, lane);
-        b.barrier();
-
-        Values sums{most, b.fma(carried[1], shrink, weight)};
-        Values shrunk;
-        for (Value sum : carried.drop_front(2))
-          shrunk.push_back(b.mul(sum, shrink));
-        Value last = b.min(b.add(chunk, lanes), range.end());
-        sums.append(b.loop(
-            chunk, last, b.index(1), shrunk,
-            [&](Value position, ValueRange inner) {
-              Value share = b.load(weights, b.sub(position, chunk));
-              Value visible = range.sees(position);
-              Values next;
-              for (int64_t w = 0; w < laneWords; ++w) {
-                Value word = b.min(b.add(lane, w * lanes), b.index(words - 1));
-                Value bits = b.select(
-                    visible, wordAt(AttentionSlots::values, position, word),
-                    b.constant(0u));
-                for (auto [i, number] : llvm::enumerate(format.unpack(b, bits)))
-                  next.push_back(b.fma(share, number, inner[w * pack + i]));
-              }
-              return next;
-            }));
-        return sums;
+  // Past the last token's limit nothing weighs anything.
+  Value last = b.min(b.add(chunkStart, lanes), b.add(readable(), 1));
+  Values sums = b.loop(
+      chunkStart, last, b.index(1), shrunk,
+      [&](Value position, ValueRange inner) {
+        Value c = b.sub(position, chunkStart);
+        Values added(inner.begin(), inner.end());
+        for (int64_t w = 0; w < numbers / pack; ++w) {
+          Value word = b.min(b.add(lane, w * lanes), b.index(words - 1));
+          Value bits = wordAt(AttentionSlots::values, position, word);
+          for (auto [i, number] : llvm::enumerate(format.unpack(b, bits)))
+            for (int64_t q = 0; q < queries(); ++q) {
+              Value &sum = added[q * numbers + w * pack + int64_t(i)];
+              sum = b.fma(b.load(weights, b.add(c, q * lanes)), number, sum);
+            }
+        }
+        return added;
       });
+  for (int64_t q = 0; q < queries(); ++q)
+    for (int64_t i = 0; i < numbers; ++i)
+      next[q * carriedOf() + 2 + i] = sums[q * numbers + i];
+  return next;
+}
 
-  Value total = b.reduce(state[1], unsigned(lanes));
-  Value inverse = b.div(b.constant(1.0f), total);
-  for (int64_t w = 0; w < laneWords; ++w) {
+void SharedBuilder::write(unsigned binding, Value start,
+                          ArrayRef<Value> values) {
+  for (int64_t w = 0; w < numbers / pack; ++w) {
     Value word = b.add(lane, w * lanes);
     b.when(b.less(word, words), [&] {
       for (int64_t i = 0; i < pack; ++i)
-        b.store(b.mul(state[2 + w * pack + i], inverse), AttentionSlots::y,
-                b.add(row, b.add(b.mul(word, pack), i)));
+        b.store(values[w * pack + i], binding,
+                b.add(start, b.add(b.mul(word, pack), i)));
     });
   }
+}
+
+void SharedBuilder::build() {
+  for (int64_t q = 0; q < queries(); ++q)
+    b.loop(lane, b.index(spec.headSize), b.index(lanes), {},
+           [&](Value i, ValueRange) {
+             b.store(b.load(AttentionSlots::q, b.add(start(q), i)), query,
+                     b.add(i, q * spec.headSize));
+             return Values{};
+           });
+  b.barrier();
+  finish();
+}
+
+} // namespace
+
+void buildAttentionShared(KernelBuilder &b, const AttentionSpec &spec,
+                          const KernelInterface &interface) {
+  SmallVector<Type> types{b.f32(), b.i32(), b.i32(), b.i32(), b.f32()};
+  if (spec.parts)
+    types.append({b.f32(), b.vec(2, b.f32())});
+  b.open(types);
+  SharedBuilder(b, spec, interface.workgroup[0]).build();
   b.close();
 }
 

@@ -284,6 +284,12 @@ Value KernelBuilder::packHalves(Value low, Value high) {
   return spirv::GLPackHalf2x16Op::create(builder, location, i32(),
                                          pack({low, high}));
 }
+Values KernelBuilder::words(Value integer) {
+  if (!integer.getType().isInteger(64))
+    return {integer};
+  return {make<arith::TruncIOp>(i32(), integer),
+          make<arith::TruncIOp>(i32(), shr(integer, 32))};
+}
 Value KernelBuilder::bits(Value word, unsigned offset, unsigned count) {
   Value shifted = shr(word, offset);
   return offset + count == 32 ? shifted

@@ -103,6 +103,8 @@ public:
   /// type. Exact, subnormals included.
   std::pair<Value, Value> unpackHalves(Value i32);
   Value packHalves(Value low, Value high);
+  /// The two i32 words of an i64, low first; an i32 is its own only word.
+  Values words(Value integer);
   /// bits [offset, offset + count) of an i32.
   Value bits(Value i32, unsigned offset, unsigned count);
   /// The same, sign-extended.

@@ -1,6 +1,8 @@
 #include "codegen/Kernels/Registry.h"
 
 #include "codegen/Kernels/Attention.h"
+#include "codegen/Kernels/AttentionCombine.h"
+#include "codegen/Kernels/AttentionGroups.h"
 #include "codegen/Kernels/Elementwise.h"
 #include "codegen/Kernels/Embedding.h"
 #include "codegen/Kernels/KernelBuilder.h"
@@ -55,10 +57,16 @@ template <typename Spec> constexpr Family familyOf() {
 
 // In alphabetical order.
 constexpr Family kFamilies[] = {
-    familyOf<AttentionSpec>(),  familyOf<ElementwiseSpec>(),
-    familyOf<EmbeddingSpec>(),  familyOf<LinearSpec>(),
-    familyOf<NormSpec>(),       familyOf<RmsFactorSpec>(),
-    familyOf<RopeAppendSpec>(), familyOf<SampleSpec>(),
+    familyOf<AttentionSpec>(),
+    familyOf<AttentionCombineSpec>(),
+    familyOf<AttentionGroupsSpec>(),
+    familyOf<ElementwiseSpec>(),
+    familyOf<EmbeddingSpec>(),
+    familyOf<LinearSpec>(),
+    familyOf<NormSpec>(),
+    familyOf<RmsFactorSpec>(),
+    familyOf<RopeAppendSpec>(),
+    familyOf<SampleSpec>(),
 };
 
 FailureOr<const Family *> findFamily(StringRef name, EmitError emitError) {

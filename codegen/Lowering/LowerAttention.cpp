@@ -2,6 +2,9 @@
 // appends, so `llm.rope` and the slices of a fused QKV product are looked
 // through, and the append does their work.
 #include "codegen/Kernels/Attention.h"
+#include "codegen/Kernels/AttentionCombine.h"
+#include "codegen/Kernels/AttentionGroups.h"
+#include "codegen/Kernels/AttentionSchedule.h"
 #include "codegen/Kernels/RopeAppend.h"
 #include "codegen/Lowering/OpLowerings.h"
 
@@ -115,8 +118,8 @@ LogicalResult lowerAppend(ProgramLowering &p, KVAppendOp op) {
   if (failed(checkPositions(p, op, op.getPositions())))
     return failure();
   if (op.getSlots() || op.getBase())
-    return op.emitOpError(
-        "expects slots that are the positions, but got slots or a base of their own");
+    return op.emitOpError("expects slots that are the positions, but got slots "
+                          "or a base of their own");
   Value query = p.function().queryOf(op);
   if (!query || !op.getValue())
     return op.emitOpError("expects an attention over the same cache and values "
@@ -184,6 +187,77 @@ LogicalResult lowerAppend(ProgramLowering &p, KVAppendOp op) {
                     operands, p.width(), "rope, append");
 }
 
+/// Chooses tokens a workgroup and splits for a step of the program's width.
+LogicalResult chooseSplits(ProgramLowering &p, AttentionSpec &spec,
+                           Operation *op) {
+  FailureOr<AttentionSchedule> schedule =
+      AttentionSchedule::from(p.profile(), [&] { return op->emitOpError(); });
+  if (failed(schedule))
+    return failure();
+  spec.split = AttentionSpec::splitFor(spec.capacity);
+  spec.tokens = spec.tokensFor(p.width(), p.profile());
+  // Wide steps keep the device busy without workgroups for each split, and
+  // need no memory for the results of splits then.
+  int64_t groups = spec.heads / spec.groupHeads() *
+                   ((p.width() + spec.tokens - 1) / spec.tokens);
+  int64_t parts = spec.partsFor(p.width());
+  spec.parts = groups < schedule->groups && parts > 1 ? parts : 0;
+  return success();
+}
+
+/// The counts of workgroups for `spec`: written once a program, before the
+/// first attention of that shape.
+struct Counts {
+  Value attention, combine;
+};
+FailureOr<Counts> countsFor(ProgramLowering &p, const AttentionSpec &spec,
+                            Operation *op) {
+  DictionaryAttr groups = AttentionGroupsSpec(spec).toAttr(p.context());
+  auto name = [&](StringRef which) {
+    return p.ops().getArrayAttr({groups, p.ops().getStringAttr(which)});
+  };
+  Counts counts{p.remembered(name("attention")), p.remembered(name("combine"))};
+  if (counts.attention)
+    return counts;
+  counts.attention = p.scratch("groups", AttentionGroupsSpec::kBytes);
+  counts.combine = p.scratch("groups", AttentionGroupsSpec::kBytes);
+  p.remembered(name("attention")) = counts.attention;
+  p.remembered(name("combine")) = counts.combine;
+  if (failed(p.dispatch(op, AttentionGroupsSpec::kFamily, groups,
+                        {{"control", p.controlView()},
+                         {"attention", counts.attention},
+                         {"combine", counts.combine}},
+                        1, "groups")))
+    return failure();
+  return counts;
+}
+
+LogicalResult dispatchAttention(ProgramLowering &p, const AttentionSpec &spec,
+                                Operation *op, SmallVector<Operand> operands) {
+  Counts counts;
+  if (spec.parts) {
+    FailureOr<Counts> written = countsFor(p, spec, op);
+    if (failed(written))
+      return failure();
+    counts = *written;
+    // What of it is written follows the context, so nothing counts as touched.
+    uint64_t rows = uint64_t(ProgramLowering::paddedRows(p.width()));
+    uint64_t results = rows * uint64_t(spec.heads * spec.parts);
+    operands.push_back(
+        {"partial", p.scratch("splits", results * uint64_t(spec.headSize) * 4),
+         0});
+    operands.push_back({"stats", p.scratch("split weights", results * 8), 0});
+  }
+  if (failed(p.dispatch(op, AttentionSpec::kFamily, spec.toAttr(p.context()),
+                        operands, p.width(), "attention", 0, counts.attention)))
+    return failure();
+  if (!spec.parts)
+    return success();
+  return p.dispatch(op, AttentionCombineSpec::kFamily,
+                    AttentionCombineSpec(spec).toAttr(p.context()), operands,
+                    p.width(), "attention, combine", 0, counts.combine);
+}
+
 LogicalResult lowerAttention(ProgramLowering &p, AttentionOp op) {
   if (failed(checkPositions(p, op, op.getPositions())))
     return failure();
@@ -208,16 +282,16 @@ LogicalResult lowerAttention(ProgramLowering &p, AttentionOp op) {
   spec.softcap = op.getSoftcap() ? op.getSoftcap()->convertToDouble() : 0;
   spec.window = op.getWindow().value_or(0);
   spec.sinks = op.getSinks().value_or(0);
-  Value y = p.allocate(op.getResult(), p.width());
-  return p.dispatch(
-      op, AttentionSpec::kFamily, spec.toAttr(p.context()),
+  if (failed(chooseSplits(p, spec, op)))
+    return failure();
+  return dispatchAttention(
+      p, spec, op,
       {{"q", p.view(op.getQuery())},
        {"control", p.controlView()},
        {"keys", p.bufferView(cache->buffer, cache->keys, cache->sideBytes), 0},
        {"values", p.bufferView(cache->buffer, cache->values, cache->sideBytes),
         0},
-       {"y", y}},
-      p.width(), "attention");
+       {"y", p.allocate(op.getResult(), p.width())}});
 }
 
 } // namespace

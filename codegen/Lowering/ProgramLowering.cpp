@@ -240,7 +240,7 @@ LogicalResult ProgramLowering::dispatch(Operation *op, StringRef family,
                                         DictionaryAttr spec,
                                         ArrayRef<Operand> operands,
                                         int64_t rowCount, StringRef what,
-                                        int64_t macs) {
+                                        int64_t macs, Value groupCounts) {
   FailureOr<const KernelInterface *> kernel =
       targetLowering.kernel(family, spec, op);
   if (failed(kernel))
@@ -281,8 +281,11 @@ LogicalResult ProgramLowering::dispatch(Operation *op, StringRef family,
              << "', but kernel '" << interface.name << "' needs " << count;
   SmallVector<int32_t> groups(counts.begin(), counts.end());
   std::string label = where.empty() ? what.str() : (where + " " + what).str();
-  plan::DispatchOp::create(builder, op->getLoc(), interface.name, bindings,
-                           access, groups, label, macs, int64_t(touched));
+  auto dispatch = plan::DispatchOp::create(
+      builder, op->getLoc(), interface.name, bindings, access, groups, label,
+      macs, int64_t(touched));
+  if (groupCounts)
+    dispatch.getIndirectMutable().assign(groupCounts);
   return success();
 }
 

@@ -99,10 +99,15 @@ public:
 
   /// Runs the kernel (family, spec) over `rows` rows. `operands` offers a view
   /// for each role; those that the kernel does not ask for are ignored. The
-  /// label is the operation's place and `what`.
+  /// label is the operation's place and `what`. With `counts` the device reads
+  /// the numbers of workgroups there, at most those of the width.
   LogicalResult dispatch(Operation *op, StringRef family, DictionaryAttr spec,
                          ArrayRef<Operand> operands, int64_t rows,
-                         StringRef what, int64_t macs = 0);
+                         StringRef what, int64_t macs = 0, Value counts = {});
+
+  /// A place for a value that several operations of the program share, by a
+  /// name of their own; null at first.
+  Value &remembered(Attribute name) { return shared[name]; }
 
 private:
   LogicalResult lower(const FlatOp &entry);
@@ -118,6 +123,7 @@ private:
   llvm::DenseMap<Value, int64_t> rows;
   llvm::DenseMap<Attribute, Value>
       placed;      // views of buffers and tensors, by name and offset
+  llvm::DenseMap<Attribute, Value> shared;
   StringRef where; // of the operation that is being lowered
 };
 

@@ -54,7 +54,7 @@ protected:
     options.output = package;
     options.targets = {target.str()};
     options.passPipeline = "builtin.module(llm-default-pipeline)";
-    options.context = 96;
+    options.context = contextSize;
     options.widths = {1, 4, 16, 64};
     ASSERT_TRUE(succeeded(compileModel(context, options))) << message;
 
@@ -104,6 +104,7 @@ protected:
   ::llvm::SmallString<64> folder;
   std::unique_ptr<Session> session;
   size_t vocabulary = 0;
+  int64_t contextSize = 96;
 };
 
 bool sameBits(const std::vector<float> &a, const std::vector<float> &b) {
@@ -132,6 +133,52 @@ TEST_F(CompiledModelTest, NumbersDoNotDependOnTheWidth) {
                           vocabulary * sizeof(float)),
               0)
         << "after " << count << " tokens at once";
+  }
+}
+
+// A context of two splits: their workgroups follow it, step by step, also
+// while steps are submitted ahead, and no width changes a bit.
+TEST_F(CompiledModelTest, LongContextsAreSplit) {
+  contextSize = 512;
+  compile("default", "lavapipe");
+  if (IsSkipped() || HasFatalFailure())
+    return;
+  constexpr size_t kBefore = 245, kTail = 24, kSampled = 20;
+  std::vector<uint32_t> tokens = someTokens(kBefore + kTail);
+  auto tail = [&](size_t piece) {
+    EXPECT_TRUE(session->truncate(0).ok());
+    EXPECT_TRUE(session->append(tokens.data(), kBefore).ok());
+    std::vector<float> logits(kTail * vocabulary);
+    for (size_t at = 0; at < kTail; at += piece) {
+      size_t count = std::min(piece, kTail - at);
+      Status status = session->evaluate(tokens.data() + kBefore + at, count,
+                                        logits.data() + at * vocabulary);
+      EXPECT_TRUE(status.ok()) << status.message();
+    }
+    return logits;
+  };
+  std::vector<float> one = tail(1);
+  for (float number : one)
+    ASSERT_TRUE(std::isfinite(number));
+  for (size_t piece : {3, 4, 16})
+    EXPECT_TRUE(sameBits(one, tail(piece))) << "in pieces of " << piece;
+
+  std::vector<uint32_t> sampled;
+  ASSERT_TRUE(session->truncate(0).ok());
+  ASSERT_TRUE(session->start(tokens.data(), kBefore, kSampled).ok());
+  for (size_t i = 0; i < kSampled; ++i) {
+    auto token = session->next();
+    ASSERT_TRUE(token.ok()) << token.status().message();
+    sampled.push_back(*token);
+  }
+  std::vector<uint32_t> known(tokens.begin(), tokens.begin() + kBefore);
+  std::vector<float> row(vocabulary);
+  ASSERT_TRUE(session->truncate(0).ok());
+  ASSERT_TRUE(session->append(known.data(), kBefore - 1).ok());
+  for (size_t i = 0; i < kSampled; ++i) {
+    ASSERT_TRUE(session->evaluate(&known.back(), 1, row.data()).ok());
+    known.push_back(largest(row.data()));
+    EXPECT_EQ(sampled[i], known.back()) << "token " << i;
   }
 }
 

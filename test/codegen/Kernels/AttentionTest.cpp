@@ -1,5 +1,7 @@
 #include "codegen/Kernels/Attention.h"
 #include "StepState.h"
+#include "codegen/Kernels/AttentionCombine.h"
+#include "codegen/Kernels/AttentionGroups.h"
 
 #include <cmath>
 
@@ -48,29 +50,51 @@ std::vector<double> expected(const Case &c, const std::vector<float> &q,
   return y;
 }
 
-/// Runs the case with the cache past the step poisoned by NaN.
+/// Runs the case with the cache past the step, and all results before they are
+/// written, poisoned by NaN.
 std::vector<float> attend(const Case &c, const TargetProfile &profile,
                           const std::vector<float> &q,
                           const std::vector<float> &keys,
                           const std::vector<float> &values) {
-  bool half = c.spec.kv == "f16";
+  const AttentionSpec &s = c.spec;
+  bool half = s.kv == "f16";
   const CompiledKernel *kernel =
-      compile("attention", c.spec.toAttr(context()), profile);
+      compile("attention", s.toAttr(context()), profile);
   if (!kernel)
     return {};
   auto poisoned = [&](const std::vector<float> &numbers) {
     std::vector<uint32_t> words = toWords(numbers, half);
-    size_t live = size_t(c.base + c.width) * c.spec.kvHeads * c.spec.headSize /
-                  (half ? 2 : 1);
+    size_t live =
+        size_t(c.base + c.width) * s.kvHeads * s.headSize / (half ? 2 : 1);
     for (size_t i = live; i < words.size(); ++i)
       words[i] = half ? 0x7e007e00 : 0x7fc00000;
     return toBytes(words);
   };
+  size_t rows = (c.width + s.tokens - 1) / s.tokens * s.tokens;
+  auto unwritten = [&](size_t numbers) { return Bytes(numbers * 4, 0xff); };
+  std::vector<float> padded = q;
+  padded.resize(rows * size_t(s.heads * s.headSize));
   std::vector<Bytes> buffers = {
-      toBytes(q), toBytes(control(c.base, c.width, c.spec.capacity)),
-      poisoned(keys), poisoned(values), Bytes(q.size() * 4)};
+      toBytes(padded), toBytes(control(c.base, c.width, s.capacity)),
+      poisoned(keys), poisoned(values), unwritten(padded.size())};
+  if (s.parts) {
+    buffers.push_back(unwritten(padded.size() * s.parts));
+    buffers.push_back(unwritten(rows * s.heads * s.parts * 2));
+  }
   run(*kernel, buffers, c.width);
-  return fromBytes<float>(buffers[4]);
+  if (s.parts) {
+    const CompiledKernel *combine =
+        compile("attention_combine", AttentionCombineSpec(s).toAttr(context()),
+                profile);
+    if (!combine)
+      return {};
+    std::vector<Bytes> rest = {buffers[1], buffers[5], buffers[6], buffers[4]};
+    run(*combine, rest, c.width);
+    buffers[4] = rest[3];
+  }
+  std::vector<float> y = fromBytes<float>(buffers[4]);
+  y.resize(q.size());
+  return y;
 }
 
 void check(const Case &c, const TargetProfile &profile, uint64_t seed) {
@@ -98,59 +122,129 @@ AttentionSpec shape(int64_t heads, int64_t kvHeads, int64_t headSize,
   spec.heads = heads, spec.kvHeads = kvHeads, spec.headSize = headSize;
   spec.capacity = capacity, spec.kv = kv.str();
   spec.scale = 1 / std::sqrt(double(headSize));
+  spec.split = AttentionSpec::splitFor(capacity);
+  return spec;
+}
+
+/// The splits get workgroups of their own.
+AttentionSpec apart(AttentionSpec spec, uint32_t width) {
+  spec.parts = spec.partsFor(width);
   return spec;
 }
 
 TEST(Attention, SeededSweep) {
   SKIP_WITHOUT_DEVICE();
   Random random(7);
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 12; ++i) {
+    const TargetProfile &target =
+        i % 4 == 3 ? profile("generic") : deviceProfile();
     int64_t groups = random.among<int64_t>({1, 2, 3}),
-            ratio = random.among<int64_t>({1, 2, 3, 4});
+            ratio = random.among<int64_t>({1, 2, 3, 4, 10});
     AttentionSpec spec = shape(groups * ratio, groups,
                                random.among<int64_t>({16, 24, 48, 64, 80, 128}),
                                160, random.among<std::string>({"f16", "f32"}));
+    spec.split = random.among<int64_t>({64, 128, 256});
     if (random.below(3) == 0)
-      spec.window = 1 + random.below(40);
+      spec.window = 1 + random.below(90);
     if (spec.window && random.below(2))
       spec.sinks = 1 + random.below(9);
     if (random.below(4) == 0)
       spec.softcap = 5;
-    for (uint32_t width : {1, 7, 64})
-      check({spec, random.below(160 - width + 1), width},
-            i % 4 == 3 ? profile("generic") : deviceProfile(), 100 + i);
+    for (uint32_t width : {1, 7, 64}) {
+      spec.tokens = spec.tokensFor(width, target);
+      uint32_t base = random.below(160 - width + 1);
+      check({random.below(2) ? apart(spec, width) : spec, base, width}, target,
+            100 + i);
+    }
   }
 }
 
 TEST(Attention, Edges) {
   SKIP_WITHOUT_DEVICE();
-  // The first token, chunk ends, the last slot of the context.
+  // The first token, ends of chunks and splits, the last slot of the context.
+  AttentionSpec spec = shape(6, 2, 64, 128);
+  spec.split = 64;
   for (uint32_t base : {0u, 6u, 7u, 8u, 9u, 63u, 64u, 65u, 127u})
     for (StringRef target :
-         {StringRef(deviceProfile().name), StringRef("generic")})
-      check({shape(6, 2, 64, 128), base, 1}, profile(target), base);
+         {StringRef(deviceProfile().name), StringRef("generic")}) {
+      check({spec, base, 1}, profile(target), base);
+      check({apart(spec, 1), base, 1}, profile(target), base);
+    }
 }
 
 TEST(Attention, ATokensBitsDoNotDependOnTheWidthOfItsStep) {
   SKIP_WITHOUT_DEVICE();
-  AttentionSpec spec = shape(9, 3, 64, 64);
-  for (StringRef target :
-       {StringRef(deviceProfile().name), StringRef("generic")}) {
-    Random random(5);
-    std::vector<float> keys = random.numbers(64 * 3 * 64),
-                       values = random.numbers(64 * 3 * 64),
-                       q = random.numbers(16 * 9 * 64);
-    std::vector<float> all =
-        attend({spec, 21, 16}, profile(target), q, keys, values);
-    ASSERT_EQ(all.size(), q.size());
-    for (uint32_t t = 0; t < 16; ++t) {
-      std::vector<float> own(q.begin() + t * 576, q.begin() + (t + 1) * 576);
-      std::vector<float> alone =
-          attend({spec, 21 + t, 1}, profile(target), own, keys, values);
-      ASSERT_EQ(alone.size(), 576u);
-      EXPECT_EQ(std::memcmp(alone.data(), all.data() + t * 576, 576 * 4), 0)
-          << "token " << t << " on " << target.str();
+  // Alone with its splits apart, or among others with its splits in a row.
+  for (int64_t window : {0, 50})
+    for (StringRef target :
+         {StringRef(deviceProfile().name), StringRef("generic")}) {
+      AttentionSpec spec = shape(9, 3, 64, 192);
+      spec.split = 64, spec.window = window;
+      Random random(5);
+      size_t row = 9 * 64;
+      std::vector<float> keys = random.numbers(192 * 3 * 64),
+                         values = random.numbers(192 * 3 * 64),
+                         q = random.numbers(16 * row);
+      for (uint32_t base : {21u, 55u, 120u}) {
+        AttentionSpec together = spec;
+        together.tokens = spec.tokensFor(16, profile(target));
+        std::vector<float> all =
+            attend({together, base, 16}, profile(target), q, keys, values);
+        ASSERT_EQ(all.size(), q.size());
+        std::vector<float> splits = attend({apart(together, 16), base, 16},
+                                           profile(target), q, keys, values);
+        EXPECT_EQ(std::memcmp(all.data(), splits.data(), q.size() * 4), 0)
+            << "base " << base << " window " << window << " on "
+            << target.str();
+        for (uint32_t t = 0; t < 16; ++t) {
+          std::vector<float> own(q.begin() + t * row,
+                                 q.begin() + (t + 1) * row);
+          std::vector<float> alone = attend({apart(spec, 1), base + t, 1},
+                                            profile(target), own, keys, values);
+          ASSERT_EQ(alone.size(), row);
+          EXPECT_EQ(std::memcmp(alone.data(), all.data() + t * row, row * 4), 0)
+              << "token " << t << " base " << base << " window " << window
+              << " on " << target.str();
+        }
+      }
     }
+}
+
+TEST(Attention, GroupsFollowTheContext) {
+  SKIP_WITHOUT_DEVICE();
+  AttentionSpec spec = shape(9, 3, 64, 2048);
+  spec.tokens = 4;
+  auto counts = [&](uint32_t base, uint32_t count) {
+    const CompiledKernel *kernel =
+        compile("attention_groups", AttentionGroupsSpec(spec).toAttr(context()),
+                deviceProfile());
+    std::vector<Bytes> buffers = {toBytes(control(base, count, 2048)),
+                                  Bytes(12), Bytes(12)};
+    run(*kernel, buffers, 1);
+    auto list = fromBytes<uint32_t>(buffers[1]);
+    for (uint32_t word : fromBytes<uint32_t>(buffers[2]))
+      list.push_back(word);
+    return list;
+  };
+  using Counts = std::vector<uint32_t>;
+  EXPECT_EQ(counts(0, 1), (Counts{3, 1, 1, 0, 1, 1}));
+  EXPECT_EQ(counts(255, 1), (Counts{3, 1, 1, 0, 1, 1}));
+  EXPECT_EQ(counts(255, 2), (Counts{3, 1, 2, 9, 2, 1}));
+  EXPECT_EQ(counts(2039, 9), (Counts{3, 3, 8, 9, 9, 1}));
+  spec.window = 256;
+  EXPECT_EQ(counts(511, 1), (Counts{3, 1, 1, 0, 1, 1}));
+  EXPECT_EQ(counts(1000, 5), (Counts{3, 2, 2, 9, 5, 1}));
+  EXPECT_EQ(spec.partsFor(1), 2);
+  EXPECT_EQ(spec.partsFor(64), 3);
+  spec.sinks = 4;
+  EXPECT_EQ(counts(1000, 5), (Counts{3, 2, 4, 9, 5, 1}));
+}
+
+TEST(Attention, SplitsAreFewWhateverTheContext) {
+  for (int64_t capacity : {1, 256, 2048, 16384, 16385, 131072, 1 << 20}) {
+    AttentionSpec spec = shape(9, 3, 64, capacity);
+    EXPECT_LE(spec.partsFor(1), 64) << capacity;
+    EXPECT_GE(spec.split, 256) << capacity;
   }
 }
 

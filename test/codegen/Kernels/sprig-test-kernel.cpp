@@ -4,11 +4,12 @@
 //   sprig-test-kernel FAMILY '{width = 576 : i64, …}' --target=lavapipe
 //   --emit=mlir|interface|spirv|times
 //                     [-o FILE.spv] [--choose=rows=4 …] [--time --width=T
-//                     --dispatches=N --rounds=N]
+//                     --dispatches=N --rounds=N --base=S]
 #include "Device.h"
 #include "codegen/Kernels/Registry.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/MLIRContext.h"
+#include "runtime/Format/Control.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -27,6 +28,8 @@ static cl::opt<std::string> output("o", cl::init(""));
 static cl::opt<bool> timed("time");
 static cl::opt<unsigned> width("width", cl::init(1));
 static cl::opt<unsigned> rounds("rounds", cl::init(5));
+static cl::opt<unsigned> base("base", cl::init(0),
+                              cl::desc("slot of the step's first token"));
 static cl::list<std::string>
     choices("choose",
             cl::desc("schedule choices that replace the profile's: rows=4"));
@@ -72,6 +75,13 @@ static int timeKernel(const mlir::llm::CompiledKernel &kernel) {
         bytes[i + j] = uint8_t(word >> 8 * j);
     }
     total += bytes.size();
+    if (binding.role != "control")
+      continue;
+    auto set = [&](sprig::format::ControlWord word, uint32_t value) {
+      std::memcpy(&bytes[4 * word], &value, 4);
+    };
+    set(sprig::format::Base, base);
+    set(sprig::format::Count, width);
   }
   auto best = device->time(kernel.interface, kernel.spirv, buffers, width,
                            dispatches, rounds);

@@ -1,0 +1,74 @@
+// The frame of an attention kernel: which queries a workgroup serves, its walk
+// through the splits, and where results go. The two schedules derive from it
+// and say how positions are scored and values summed.
+#ifndef SPRIG_CODEGEN_KERNELS_ATTENTIONBUILD_H
+#define SPRIG_CODEGEN_KERNELS_ATTENTIONBUILD_H
+
+#include "codegen/Kernels/Attention.h"
+#include "codegen/Kernels/AttentionRange.h"
+#include "codegen/Kernels/KvFormat.h"
+
+namespace mlir::llm {
+
+class AttentionBuilder {
+public:
+  virtual ~AttentionBuilder() = default;
+
+protected:
+  /// `chunk`: positions of one round of the walk. `numbers`: of a head that
+  /// each lane sums.
+  AttentionBuilder(KernelBuilder &builder, const AttentionSpec &spec,
+                   int64_t chunk, int64_t numbers);
+
+  /// After `open` and the loads of the queries: all the rest.
+  void finish();
+
+  /// One round over [start, start + chunk): {maximum, sum of weights (this
+  /// lane's share), numbers …} of every query.
+  virtual Values round(Value start, ValueRange carried) = 0;
+  /// Adds the lanes' shares of a sum.
+  virtual Value total(Value share) = 0;
+  /// Stores this lane's numbers of a head that starts at number `start`.
+  virtual void write(unsigned binding, Value start,
+                     ArrayRef<Value> numbers) = 0;
+
+  /// Query `q` of this workgroup is head `q % heads` of its row `q / heads`.
+  int64_t queries() const { return spec.tokens * heads; }
+  Value limitOf(int64_t query) const { return limits[query / heads]; }
+  Value row(int64_t query) const;
+  Value head(int64_t query) const;
+  /// First number of the query in an array [T][H][E].
+  Value start(int64_t query) const;
+  /// scale and softcap; hidden positions get the lowest score.
+  Value score(Value product, Value visible);
+  /// The last position that any token of this workgroup sees.
+  Value readable() const { return b.sub(limits.back(), b.index(1)); }
+  /// A position to read in place of `position`: the same, or one that is seen.
+  Value readable(Value position) const { return b.min(position, readable()); }
+  /// Values in the state of one query.
+  int64_t carriedOf() const { return 2 + numbers; }
+
+  KernelBuilder &b;
+  const AttentionSpec &spec;
+  KvFormat format;
+  int64_t chunk, numbers, heads;
+  AttentionRange range;
+  Value keyHead;
+
+private:
+  Values walk(Value split);
+  void store(unsigned binding, Value start, ArrayRef<Value> state, bool divide);
+  void storeParts(const Values &state);
+
+  Value firstHead, firstToken, slot;
+  Values limits; ///< of each token, ascending
+};
+
+// AttentionLanes.cpp, AttentionShared.cpp
+void buildAttentionLanes(KernelBuilder &builder, const AttentionSpec &spec);
+void buildAttentionShared(KernelBuilder &builder, const AttentionSpec &spec,
+                          const KernelInterface &interface);
+
+} // namespace mlir::llm
+
+#endif // SPRIG_CODEGEN_KERNELS_ATTENTIONBUILD_H

@@ -1,0 +1,84 @@
+#include "codegen/Kernels/AttentionRange.h"
+
+namespace mlir::llm {
+
+AttentionRange::AttentionRange(KernelBuilder &builder,
+                               const AttentionShape &shape, unsigned binding)
+    : b(builder), shape(shape) {
+  StepControl control(b, binding);
+  base = control.base();
+  valid = control.count();
+  end = b.min(b.add(base, valid), b.index(shape.capacity));
+}
+
+Value AttentionRange::limit(Value token) {
+  return b.min(b.add(b.add(base, token), 1), end);
+}
+
+Value AttentionRange::windowStart(Value limit) {
+  Value window = b.index(shape.window);
+  return b.sub(b.max(limit, window), window);
+}
+
+Value AttentionRange::first(Value limit) {
+  return shape.fromStart() ? b.index(0) : windowStart(limit);
+}
+
+Value AttentionRange::sees(Value limit, Value position) {
+  Value visible = b.less(position, limit);
+  if (shape.window) {
+    Value near = b.less(limit, b.add(position, shape.window + 1));
+    if (shape.sinks)
+      near = b.bitOr(near, b.less(position, shape.sinks));
+    visible = b.bitAnd(visible, near);
+  }
+  return visible;
+}
+
+Value AttentionRange::reaches(Value limit, Value begin, int64_t length) {
+  if (!shape.window)
+    return b.equal(limit, limit);
+  Value near = b.less(windowStart(limit), b.add(begin, length));
+  return shape.sinks ? b.bitOr(near, b.less(begin, shape.sinks)) : near;
+}
+
+Value AttentionRange::seesAny(Value limit, Value begin, int64_t length) {
+  return b.bitAnd(b.less(begin, limit), reaches(limit, begin, length));
+}
+
+Value AttentionRange::spans(Value limit, Value split) {
+  Value low = b.div(first(limit), shape.split),
+        high = b.div(b.sub(limit, b.index(1)), shape.split);
+  return b.bitAnd(b.less(split, b.add(high, 1)), b.less(low, b.add(split, 1)));
+}
+
+Value AttentionRange::seesOneSplit(Value limit) {
+  Value last = b.div(b.sub(limit, b.index(1)), shape.split);
+  return b.equal(b.div(first(limit), shape.split), last);
+}
+
+Value AttentionRange::firstSplit() {
+  return b.div(first(b.min(b.add(base, 1), end)), shape.split);
+}
+
+Value AttentionRange::splits() {
+  Value last = b.div(b.sub(end, b.index(1)), shape.split);
+  return b.add(b.sub(last, firstSplit()), 1);
+}
+
+Values foldSplit(KernelBuilder &b, ValueRange known, ValueRange next) {
+  Value most = b.max(known[0], next[0]);
+  Value old = b.exp(b.sub(known[0], most)), fresh = b.exp(b.sub(next[0], most));
+  Values folded{most};
+  for (size_t i = 1; i < known.size(); ++i)
+    folded.push_back(b.fma(known[i], old, b.mul(next[i], fresh)));
+  return folded;
+}
+
+Values emptyFold(KernelBuilder &b, int64_t numbers) {
+  Values empty{b.constant(AttentionRange::kHidden)};
+  empty.append(1 + numbers, b.constant(0.0f));
+  return empty;
+}
+
+} // namespace mlir::llm
