@@ -25,53 +25,71 @@ struct Cache {
 /// Caches of each symbol by index.
 using Caches = llvm::MapVector<KVCacheOp, SmallVector<Cache>>;
 
-struct RemoveDeadStatePass final : llm::impl::RemoveDeadStatePassBase<RemoveDeadStatePass> {
+struct RemoveDeadStatePass final
+    : llm::impl::RemoveDeadStatePassBase<RemoveDeadStatePass> {
   void runOnOperation() override {
     IRRewriter rewriter(&getContext());
-    // Attention whose result nobody uses reads nothing that matters.
-    (void)runRegionDCE(rewriter, getOperation()->getRegions());
-    Caches caches = findCaches(rewriter);
-    for (auto &[symbol, slots] : caches)
-      for (Cache &cache : slots)
-        if (!cache.read)
-          eraseWriters(rewriter, cache);
-    (void)runRegionDCE(rewriter, getOperation()->getRegions()); // what fed them
+    // What fed a dead cache may have been the only reader of another.
+    Caches caches;
+    bool erased = true;
+    while (erased) {
+      // Attention whose result nobody uses reads nothing that matters.
+      (void)runRegionDCE(rewriter, getOperation()->getRegions());
+      caches = findCaches();
+      erased = false;
+      for (auto &[symbol, slots] : caches)
+        for (Cache &cache : slots)
+          erased |= !cache.read && eraseWriters(rewriter, cache);
+    }
     for (auto &[symbol, slots] : caches)
       renumber(rewriter, symbol, slots);
+    reportEscapes(rewriter);
     eraseUnusedSources(rewriter);
   }
 
 private:
-  Caches findCaches(IRRewriter &rewriter) {
+  Caches findCaches() {
     Caches caches;
-    getOperation().walk([&](KVCacheOp symbol) { caches[symbol].resize(symbol.getCount()); });
+    getOperation().walk(
+        [&](KVCacheOp symbol) { caches[symbol].resize(symbol.getCount()); });
     SymbolTableCollection symbols;
     getOperation().walk([&](KVOp handle) {
-      auto symbol = symbols.lookupNearestSymbolFrom<KVCacheOp>(handle, handle.getCacheAttr());
+      auto symbol = symbols.lookupNearestSymbolFrom<KVCacheOp>(
+          handle, handle.getCacheAttr());
       Cache &cache = caches[symbol][handle.getIndex()];
       cache.handles.push_back(handle);
-      for (Operation *user : handle->getUsers()) {
-        if (isa<KVAppendOp, KVCompactOp, KVEvictOp>(user))
-          continue;
-        cache.read = true;
-        if (!isa<AttentionOp, TreeAttentionOp>(user))
-          (void)refuse(rewriter, user, kPass, "the handle of a cache leaves the ops of the dialect");
-      }
+      cache.read |= !llvm::all_of(handle->getUsers(), onlyWrites);
     });
     return caches;
   }
 
-  static void eraseWriters(IRRewriter &rewriter, Cache &cache) {
+  static bool onlyWrites(Operation *user) {
+    return isa<KVAppendOp, KVCompactOp, KVEvictOp>(user);
+  }
+
+  /// True where there was one.
+  static bool eraseWriters(IRRewriter &rewriter, Cache &cache) {
+    bool erased = false;
     for (KVOp handle : cache.handles)
       for (Operation *writer : llvm::make_early_inc_range(handle->getUsers())) {
         report(writer, kPass, "writes a cache that nobody reads");
         rewriter.eraseOp(writer);
+        erased = true;
       }
-    // The handles are dead now and go with what fed the writers.
-    cache.handles.clear();
+    return erased;
   }
 
-  static void renumber(IRRewriter &rewriter, KVCacheOp symbol, ArrayRef<Cache> slots) {
+  void reportEscapes(IRRewriter &rewriter) {
+    getOperation().walk([&](KVOp handle) {
+      for (Operation *user : handle->getUsers())
+        if (!onlyWrites(user) && !isa<AttentionOp, TreeAttentionOp>(user))
+          (void)refuse(rewriter, user, kPass,
+                       "the handle of a cache leaves the ops of the dialect");
+    });
+  }
+
+  static void renumber(IRRewriter &rewriter, KVCacheOp symbol,
+                       ArrayRef<Cache> slots) {
     int64_t next = 0;
     for (const Cache &cache : slots) {
       if (cache.handles.empty())
@@ -82,7 +100,9 @@ private:
     }
     if (next == int64_t(symbol.getCount()))
       return;
-    report(symbol, kPass, Twine(symbol.getCount() - next) + " of " + Twine(symbol.getCount()) + " caches are unused");
+    report(symbol, kPass,
+           Twine(symbol.getCount() - next) + " of " + Twine(symbol.getCount()) +
+               " caches are unused");
     if (next == 0)
       rewriter.eraseOp(symbol);
     else
@@ -90,7 +110,8 @@ private:
   }
 
   void eraseUnusedSources(IRRewriter &rewriter) {
-    for (SourceOp source : llvm::make_early_inc_range(getOperation().getOps<SourceOp>())) {
+    for (SourceOp source :
+         llvm::make_early_inc_range(getOperation().getOps<SourceOp>())) {
       if (!SymbolTable::symbolKnownUseEmpty(source, getOperation()))
         continue;
       report(source, kPass, "the source is unused");

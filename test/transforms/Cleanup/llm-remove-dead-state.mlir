@@ -74,3 +74,27 @@ func.func @gap(%q: tensor<?x2x16xf32>, %p: tensor<?xi32>) -> tensor<?x2x16xf32> 
   %y = llm.attention %q, %h at %p scale(0.25) : tensor<?x2x16xf32>, !kv
   return %y : tensor<?x2x16xf32>
 }
+
+// -----
+
+!kv = !llm.kv<2x16, f16, f16, 64>
+llm.kv_cache @kv : 3 x !kv
+
+// The only reader of cache 0 feeds cache 1, which nobody reads: the tail of a model whose head was cut off.
+// CHECK: llm.kv_cache @kv : !
+// CHECK-LABEL: @chain
+func.func @chain(%q: tensor<?x2x16xf32>, %p: tensor<?xi32>) -> tensor<?x2x16xf32> {
+  // CHECK-NEXT: %[[H:.*]] = llm.kv @kv[0]
+  // CHECK-NEXT: llm.kv_append %[[H]], %arg0, %arg0
+  // CHECK-NEXT: %[[Y:.*]] = llm.attention %arg0, %[[H]]
+  // CHECK-NEXT: return %[[Y]]
+  %h0 = llm.kv @kv[0] : !kv
+  llm.kv_append %h0, %q, %q at %p : !kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>
+  %y0 = llm.attention %q, %h0 at %p scale(0.25) : tensor<?x2x16xf32>, !kv
+  %h1 = llm.kv @kv[1] : !kv
+  llm.kv_append %h1, %y0, %y0 at %p : !kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>
+  %h2 = llm.kv @kv[2] : !kv
+  llm.kv_append %h2, %q, %q at %p : !kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>
+  %y2 = llm.attention %q, %h2 at %p scale(0.25) : tensor<?x2x16xf32>, !kv
+  return %y2 : tensor<?x2x16xf32>
+}
