@@ -242,6 +242,16 @@ LogicalResult ScaleAxisOp::verify() {
   return success();
 }
 
+LogicalResult OffsetOp::verify() {
+  auto type = getInput().getType(), result = getResult().getType();
+  if (differ(type.getShape(), result.getShape())) // C1
+    return emitOpError("expects a result of the input's shape, but got ")
+           << result << " for " << type;
+  if (!result.getElementType().isF32()) // C2
+    return emitOpError("expects a result of f32, but got ") << result;
+  return success();
+}
+
 static bool isPermutation(ArrayRef<int64_t> order, int64_t rank) {
   SmallVector<int64_t> sorted(order);
   llvm::sort(sorted);

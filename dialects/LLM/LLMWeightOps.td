@@ -131,6 +131,26 @@ def LLM_ScaleAxisOp : LLM_Op<"scale_axis", [Pure, AllTypesMatch<["input", "resul
   let hasFolder = 1;
 }
 
+def LLM_OffsetOp : LLM_Op<"offset", [Pure]> {
+  let summary = "Every number plus a constant, in f32";
+  let description = [{
+    Checkpoints of some families store the factors of their norms less one.
+
+    - (C1) the shapes are equal.
+    - (C2) the result is of f32.
+
+    ```mlir
+    %g = llm.offset %w by 1.0 : tensor<576xbf16> -> tensor<576xf32>
+    ```
+  }];
+  let arguments = (ins LLM_FloatTensor:$input, F32Attr:$amount);
+  let results = (outs LLM_FloatTensor:$result);
+  let assemblyFormat = [{
+    $input `by` custom<Float>($amount) attr-dict `:` type($input) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 def LLM_TransposeOp : LLM_InferredOp<"transpose"> {
   let summary = "A weight with its dimensions in another order";
   let description = [{

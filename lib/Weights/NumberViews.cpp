@@ -104,6 +104,32 @@ private:
   int64_t rowsPerFactor = 1;
 };
 
+class Offset final : public WeightExpr {
+public:
+  Offset(Expr source, double amount)
+      : WeightExpr(Format::F32, source->shape()), input(std::move(source)),
+        amount(amount) {}
+
+  std::span<const std::byte>
+  read(int64_t first, int64_t count,
+       std::vector<std::byte> &buffer) const override {
+    std::vector<double> numbers(size_t(count * columns()));
+    input->decode(first, count, numbers.data());
+    for (double &number : numbers)
+      number += amount;
+    buffer.resize(size_t(count) * rowBytes());
+    store(format(), numbers, buffer.data());
+    return buffer;
+  }
+  void release(int64_t first, int64_t count) const override {
+    input->release(first, count);
+  }
+
+private:
+  Expr input;
+  double amount;
+};
+
 SmallVector<int64_t, 4> permuted(ArrayRef<int64_t> shape,
                                  ArrayRef<int64_t> order) {
   SmallVector<int64_t, 4> result;
@@ -171,6 +197,10 @@ Expr scale(Expr input, std::vector<double> factors, int64_t axis,
            Format format) {
   return std::make_unique<Scale>(std::move(input), std::move(factors), axis,
                                  format);
+}
+
+Expr offset(Expr input, double amount) {
+  return std::make_unique<Offset>(std::move(input), amount);
 }
 
 Expr transposeElements(Expr input, ArrayRef<int64_t> order) {

@@ -41,8 +41,8 @@ public:
       return openElements(op, dyn_cast<ElementsAttr>(constant),
                           dyn_cast<RankedTensorType>(value.getType()));
     return llvm::TypeSwitch<Operation *, FailureOr<Expr>>(op)
-        .Case<WeightOp, SliceOp, ConcatOp, GatherOp, ScaleAxisOp, TransposeOp,
-              ReshapeOp, DequantizeOp, RelayoutOp, AssembleOp, ArgsortOp>(
+        .Case<WeightOp, SliceOp, ConcatOp, GatherOp, ScaleAxisOp, OffsetOp,
+              TransposeOp, ReshapeOp, DequantizeOp, RelayoutOp, AssembleOp, ArgsortOp>(
             [&](auto typed) { return openOp(typed); })
         .Default([](Operation *other) {
           return other->emitOpError("cannot be evaluated while weights are "
@@ -214,6 +214,13 @@ private:
                  floatFormat(op.getResult().getType()));
   }
 
+  FailureOr<Expr> openOp(OffsetOp op) {
+    FailureOr<Expr> input = open(op.getInput());
+    if (failed(input))
+      return failure();
+    return offset(std::move(*input), double(op.getAmount().convertToFloat()));
+  }
+
   FailureOr<Expr> openOp(DequantizeOp op) {
     FailureOr<Expr> input = open(op.getInput());
     if (failed(input))
@@ -291,8 +298,8 @@ bool mlir::llm::isWeightExpr(Value value) {
     return false;
   if (isa<WeightOp>(op) || matchPattern(op, m_Constant()))
     return true;
-  return isa<SliceOp, ConcatOp, GatherOp, ScaleAxisOp, TransposeOp, ReshapeOp,
-             DequantizeOp, RelayoutOp, AssembleOp, ArgsortOp>(op) &&
+  return isa<SliceOp, ConcatOp, GatherOp, ScaleAxisOp, OffsetOp, TransposeOp,
+             ReshapeOp, DequantizeOp, RelayoutOp, AssembleOp, ArgsortOp>(op) &&
          llvm::all_of(op->getOperands(), isWeightExpr);
 }
 

@@ -1,7 +1,8 @@
 // Weight expressions, evaluated row by row.
 //
 // A value built from `llm.weight` by slice, concat, gather, transpose, reshape,
-// scale_axis, dequantize, relayout and assemble is opened as a tree of views.
+// scale_axis, offset, dequantize, relayout and assemble is opened as a tree of
+// views.
 // Opening checks all of it; reading then cannot fail. Numbers come into memory
 // as rows are asked for, so a tensor of any size can be streamed.
 //

@@ -43,6 +43,9 @@ Expr convert(Expr input, Format format);
 Expr scale(Expr input, std::vector<double> factors, int64_t axis,
            Format format);
 
+/// Every number plus a constant, in f32.
+Expr offset(Expr input, double amount);
+
 } // namespace mlir::llm::weights
 
 #endif // SPRIG_LIB_WEIGHTS_WEIGHTVIEWS_H

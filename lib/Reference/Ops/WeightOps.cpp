@@ -111,6 +111,16 @@ template <typename F> static LogicalResult evaluateScaleAxis(const OpContext<F> 
   return success();
 }
 
+template <typename F> static LogicalResult evaluateOffset(const OpContext<F> &context) {
+  auto op = cast<OffsetOp>(context.op);
+  const Tensor &x = context.get(op.getInput());
+  const ArrayRef<F> numbers = x.as<F>();
+  F *y = context.make(op.getResult(), x.rows());
+  for (size_t i = 0; i < numbers.size(); ++i)
+    y[i] = numbers[i] + F(op.getAmount().convertToFloat());
+  return success();
+}
+
 template <typename F> static LogicalResult evaluateTranspose(const OpContext<F> &context) {
   auto op = cast<TransposeOp>(context.op);
   const Tensor &x = context.get(op.getInput());
@@ -172,6 +182,7 @@ template <typename F> void reference::addWeightOps(OpTable<F> &table) {
   table[TypeID::get<GatherOp>()] = {evaluateGather<F>};
   table[TypeID::get<ConcatOp>()] = {evaluateConcat<F>};
   table[TypeID::get<ScaleAxisOp>()] = {evaluateScaleAxis<F>};
+  table[TypeID::get<OffsetOp>()] = {evaluateOffset<F>};
   table[TypeID::get<ArgsortOp>()] = {evaluateArgsort<F>};
   table[TypeID::get<TransposeOp>()] = {evaluateTranspose<F>};
   table[TypeID::get<ReshapeOp>()] = {evaluateSameNumbers<F>};

@@ -130,6 +130,22 @@ func.func @gather_c2(%x: tensor<4x32x!llm.q<i8, 32:f16>>, %i: tensor<3xi32>) {
 }
 
 // -----
+func.func @offset_c1(%x: tensor<8xf32>) {
+  // expected-error @+1 {{'llm.offset' op expects a result of the input's shape, but got 'tensor<4xf32>' for 'tensor<8xf32>'}}
+  %z = llm.offset %x by 1.0 : tensor<8xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @offset_c2(%x: tensor<8xbf16>) {
+  // expected-error @+1 {{'llm.offset' op expects a result of f32, but got 'tensor<8xbf16>'}}
+  %z = llm.offset %x by 1.0 : tensor<8xbf16> -> tensor<8xbf16>
+  return
+}
+
+// -----
+
 func.func @scale_axis_c1(%x: tensor<4x8xf32>, %s: tensor<8xf32>) {
   // expected-error@+1 {{expects an axis below the rank 2, but got 2}}
   %z = llm.scale_axis %x, %s axis 2 : tensor<4x8xf32>, tensor<8xf32>

@@ -49,6 +49,13 @@ func.func @gather(%x: tensor<?x576xf32>, %order: tensor<576xi32>, %w: tensor<4x6
   return %y, %v : tensor<?x576xf32>, tensor<3x64x!llm.q<i8, 32:f16>>
 }
 
+// CHECK-LABEL: func.func @offset(
+func.func @offset(%w: tensor<576xbf16>) {
+  // CHECK: llm.offset %{{.*}} by 1.0 : tensor<576xbf16> -> tensor<576xf32>
+  %g = llm.offset %w by 1.0 : tensor<576xbf16> -> tensor<576xf32>
+  return
+}
+
 // CHECK-LABEL: func.func @scale_axis(
 func.func @scale_axis(%w: tensor<576x1536xf32>, %s: tensor<1536xf32>) {
   // CHECK: llm.scale_axis %{{.*}}, %{{.*}} axis 1 : tensor<576x1536xf32>, tensor<1536xf32>

@@ -226,6 +226,11 @@ TEST_F(WeightExprTest, NewNumbers) {
     %f = llm.weight dense<[1.0, 2.0, 3.0, 0.5, 4.0]> : tensor<5xf32>
     %s = llm.scale_axis %w, %f axis 2 : tensor<3x4x5xf32>, tensor<5xf32>)");
   EXPECT_EQ(numbers(*byColumn)[59], 236.0);
+  auto shifted = open(R"(
+    %w = llm.weight @m["h"] : tensor<4x6xf16>
+    %s = llm.offset %w by 0.125 : tensor<4x6xf16> -> tensor<4x6xf32>)");
+  EXPECT_EQ(shifted->format(), Format::F32);
+  EXPECT_EQ(numbers(*shifted)[23], 23.125);
   // The declared type rounds: 23 * 0.1 as f16.
   auto half = open(R"(
     %w = llm.weight @m["h"] : tensor<4x6xf16>

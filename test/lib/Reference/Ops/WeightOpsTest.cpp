@@ -59,6 +59,11 @@ TEST(WeightOps, ScaleAxis) {
                    "tensor<2x3xf32>", {2, 3}, {1, 2, 3, 40, 50, 60});
 }
 
+TEST(WeightOps, Offset) {
+  expectExpression("%y = llm.offset %w by 1.5 : tensor<2x3xf32> -> tensor<2x3xf32>", "tensor<2x3xf32>", {2, 3},
+                   {2.5, 3.5, 4.5, 5.5, 6.5, 7.5});
+}
+
 TEST(WeightOps, TransposeAndReshape) {
   expectExpression("%y = llm.transpose %w [1, 0] : tensor<2x3xf32>", "tensor<3x2xf32>", {3, 2}, {1, 4, 2, 5, 3, 6});
   expectExpression("%r = llm.reshape %w : tensor<2x3xf32> -> tensor<2x1x3xf32>\n"
