@@ -1,18 +1,99 @@
 #include "lib/Import/Family.h"
 
-using namespace mlir::llm;
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
-// Granite is llama with factors on embedding, residual, attention and logits, which any file may state.
-static constexpr Family kFamilies[] = {
-    {"granite", /*interleavedPairs=*/true, ActivationKind::Silu},
-    {"llama", /*interleavedPairs=*/true, ActivationKind::Silu},
+using namespace mlir::llm;
+using llvm::StringRef;
+
+// One row a family, in alphabetical order of what checkpoints call it.
+static const Family kFamilies[] = {
+    {
+        .gguf = "gemma2",
+        .checkpoint = "gemma2",
+        .names = &kSandwichNames,
+        .activation = ActivationKind::GeluTanh,
+        .normAfter = true,
+        .gammaLessOne = true,
+        .fullEvery = 2,
+        .scaledEmbedding = true,
+        .layersThatScaleByWidth = 46, // 27B
+        .tied = true,
+    },
+    {
+        .gguf = "gemma3",
+        .checkpoint = "gemma3_text",
+        .names = &kSandwichNames,
+        .activation = ActivationKind::GeluTanh,
+        .normAfter = true,
+        .qkNorm = QKNorm::Head,
+        .gammaLessOne = true,
+        .windowBase = 10000.0,
+        .fullEvery = 6,
+        .scaledEmbedding = true,
+        .layersThatScaleByWidth = 62, // 27B
+        .tied = true,
+    },
+    {
+        .gguf = "gpt2",
+        .checkpoint = "gpt2",
+        .names = &kGPT2Names,
+        .activation = ActivationKind::GeluTanh,
+        .gated = false,
+        .norm = NormKind::Layer,
+        .learnedPositions = true,
+        .tied = true,
+    },
+    // Granite is llama with factors on embedding, residual, attention and
+    // logits, which any GGUF file may state.
+    {.gguf = "granite", .interleavedInGGUF = true},
+    {.gguf = "llama", .checkpoint = "llama", .interleavedInGGUF = true},
+    {.checkpoint = "mistral"},
+    {.checkpoint = "mixtral", .names = &kMixtralNames, .experts = true},
+    {
+        .gguf = "olmo2",
+        .checkpoint = "olmo2",
+        .names = &kSandwichNames,
+        .normBefore = false,
+        .normAfter = true,
+        .qkNorm = QKNorm::Row,
+    },
+    {.gguf = "phi3", .checkpoint = "phi3"},
+    {.gguf = "qwen2", .checkpoint = "qwen2"},
+    {.gguf = "qwen3", .checkpoint = "qwen3", .qkNorm = QKNorm::Head},
 };
 
 llvm::ArrayRef<Family> mlir::llm::families() { return kFamilies; }
 
-const Family *mlir::llm::findFamily(llvm::StringRef name) {
+static const Family *find(StringRef Family::*name, StringRef value) {
   for (const Family &family : kFamilies)
-    if (family.name == name)
+    if (!value.empty() && family.*name == value)
       return &family;
   return nullptr;
+}
+
+const Family *mlir::llm::findFamily(StringRef gguf) {
+  return find(&Family::gguf, gguf);
+}
+
+const Family *mlir::llm::findCheckpointFamily(StringRef modelType) {
+  return find(&Family::checkpoint, modelType);
+}
+
+std::string mlir::llm::familyNames(StringRef Family::*name) {
+  llvm::SmallVector<StringRef> names;
+  for (const Family &family : kFamilies)
+    if (!(family.*name).empty())
+      names.push_back(family.*name);
+  return llvm::join(names, ", ");
+}
+
+void mlir::llm::applyFamily(const Family &family, ModelConfig &config) {
+  config.activation = family.activation;
+  config.gated = family.gated;
+  config.norm = family.norm;
+  config.normBefore = family.normBefore;
+  config.normAfter = family.normAfter;
+  config.qkNorm = family.qkNorm;
+  config.learnedPositions = family.learnedPositions;
 }

@@ -6,7 +6,8 @@ using namespace mlir::llm;
 using llvm::StringRef;
 using llvm::Twine;
 
-/// Larger than any real model's sizes, small enough that a product of two of them cannot wrap.
+/// Larger than any real model's sizes, small enough that a product of two of
+/// them cannot wrap.
 static constexpr int64_t kMostSize = int64_t(1) << 24;
 
 std::string FamilyKeys::full(StringRef key) {
@@ -16,10 +17,12 @@ std::string FamilyKeys::full(StringRef key) {
 
 void FamilyKeys::fail(StringRef key, const Twine &message) {
   if (failure.empty())
-    failure = ("'" + file.path() + "' " + prefix + "." + key + " " + message).str();
+    failure =
+        ("'" + file.path() + "' " + prefix + "." + key + " " + message).str();
 }
 
-template <typename T, typename R> void FamilyKeys::keep(llvm::Expected<R> read, T &value) {
+template <typename T, typename R>
+void FamilyKeys::keep(llvm::Expected<R> read, T &value) {
   if (read) {
     value = T(*read);
     return;
@@ -31,16 +34,24 @@ template <typename T, typename R> void FamilyKeys::keep(llvm::Expected<R> read, 
 
 bool FamilyKeys::has(StringRef key) { return file.metadata().has(full(key)); }
 
-int64_t FamilyKeys::size(StringRef key, std::optional<int64_t> absent, int64_t least) {
+bool FamilyKeys::isArray(StringRef key) {
+  const GGUFValue *value = file.metadata().find(full(key));
+  return value && value->isArray();
+}
+
+int64_t FamilyKeys::size(StringRef key, std::optional<int64_t> absent,
+                         int64_t least) {
   int64_t value = least;
   keep(file.metadata().getInteger(full(key), absent), value);
   if (value >= least && value <= kMostSize)
     return value;
-  fail(key, "expects a number from " + Twine(least) + " to " + Twine(kMostSize) + ", but got " + Twine(value));
+  fail(key, "expects a number from " + Twine(least) + " to " +
+                Twine(kMostSize) + ", but got " + Twine(value));
   return least;
 }
 
-std::vector<int64_t> FamilyKeys::sizePerLayer(StringRef key, size_t layers, llvm::ArrayRef<int64_t> absent) {
+std::vector<int64_t> FamilyKeys::sizePerLayer(StringRef key, size_t layers,
+                                              llvm::ArrayRef<int64_t> absent) {
   if (!has(key) && !absent.empty())
     return absent.vec();
   std::vector<uint64_t> read(layers);
@@ -48,7 +59,8 @@ std::vector<int64_t> FamilyKeys::sizePerLayer(StringRef key, size_t layers, llvm
   std::vector<int64_t> sizes;
   for (uint64_t value : read) {
     if (value > uint64_t(kMostSize))
-      fail(key, "expects numbers of at most " + Twine(kMostSize) + ", but got " + Twine(value) + " for layer " +
+      fail(key, "expects numbers of at most " + Twine(kMostSize) +
+                    ", but got " + Twine(value) + " for layer " +
                     Twine(sizes.size()));
     sizes.push_back(int64_t(std::min<uint64_t>(value, kMostSize)));
   }
@@ -81,8 +93,9 @@ void FamilyKeys::refuse(StringRef key, StringRef what) {
     return;
   for (std::byte byte : value->bytes)
     if (byte != std::byte(0)) {
-      fail(key, "expects 0, for " + what + " is not supported by this importer, but got a " + value->describe() +
-                    " that is not 0");
+      fail(key, "expects 0, for " + what +
+                    " is not supported by this importer, but got a " +
+                    value->describe() + " that is not 0");
       return;
     }
 }
@@ -90,9 +103,12 @@ void FamilyKeys::refuse(StringRef key, StringRef what) {
 llvm::Error FamilyKeys::finish() {
   for (const GGUFValue &value : file.metadata().values()) {
     StringRef key = value.key;
-    if (key.consume_front(prefix) && key.consume_front(".") && !known.contains(key))
-      fail(key, "expects to be a key that this importer knows, but got a " + value.describe() +
+    if (key.consume_front(prefix) && key.consume_front(".") &&
+        !known.contains(key))
+      fail(key, "expects to be a key that this importer knows, but got a " +
+                    value.describe() +
                     " whose meaning for the model would be lost");
   }
-  return failure.empty() ? llvm::Error::success() : llvm::createStringError(failure);
+  return failure.empty() ? llvm::Error::success()
+                         : llvm::createStringError(failure);
 }

@@ -1,4 +1,5 @@
-// Metadata keys of one family in a GGUF file, each read once and with its type and range checked.
+// Metadata keys of one family in a GGUF file, each read once and with its type
+// and range checked.
 #ifndef SPRIG_LIB_IMPORT_FAMILYKEYS_H
 #define SPRIG_LIB_IMPORT_FAMILYKEYS_H
 
@@ -7,17 +8,23 @@
 
 namespace mlir::llm {
 
-/// Reads `PREFIX.key`. The first error sticks and is returned by `finish`; after it values are meaningless but harmless.
-/// Keys that nobody asked for are an error too: they say something about the model that would be lost.
+/// Reads `PREFIX.key`. The first error sticks and is returned by `finish`;
+/// after it values are meaningless but harmless. Keys that nobody asked for are
+/// an error too: they say something about the model that would be lost.
 class FamilyKeys {
 public:
-  FamilyKeys(const GGUFFile &file, llvm::StringRef prefix) : file(file), prefix(prefix) {}
+  FamilyKeys(const GGUFFile &file, llvm::StringRef prefix)
+      : file(file), prefix(prefix) {}
 
   bool has(llvm::StringRef key);
+  /// Whether the key is there and holds one value a layer.
+  bool isArray(llvm::StringRef key);
   /// A whole number from `least` to 2^24; `absent` where the key is missing.
-  int64_t size(llvm::StringRef key, std::optional<int64_t> absent = std::nullopt, int64_t least = 1);
+  int64_t size(llvm::StringRef key,
+               std::optional<int64_t> absent = std::nullopt, int64_t least = 1);
   /// The same for each layer: an array, or one number for all.
-  std::vector<int64_t> sizePerLayer(llvm::StringRef key, size_t layers, llvm::ArrayRef<int64_t> absent = {});
+  std::vector<int64_t> sizePerLayer(llvm::StringRef key, size_t layers,
+                                    llvm::ArrayRef<int64_t> absent = {});
   /// A finite number.
   double real(llvm::StringRef key, std::optional<double> absent = std::nullopt);
   /// A factor, where 0 stands for a missing key, as converters write it.

@@ -2,7 +2,6 @@
 
 #include "lib/Import/FamilyKeys.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringExtras.h"
 #include <cmath>
 
 using namespace mlir::llm;
@@ -16,67 +15,162 @@ static constexpr int64_t kMostLayers = 4096;
 static void readLayers(FamilyKeys &keys, ModelConfig &config) {
   const int64_t count = keys.size("block_count");
   if (count > kMostLayers)
-    return keys.fail("block_count", "expects at most " + Twine(kMostLayers) + " layers, but got " + Twine(count));
+    return keys.fail("block_count", "expects at most " + Twine(kMostLayers) +
+                                        " layers, but got " + Twine(count));
   const size_t layers = size_t(count);
-  const std::vector<int64_t> heads = keys.sizePerLayer("attention.head_count", layers);
-  const std::vector<int64_t> kvHeads = keys.sizePerLayer("attention.head_count_kv", layers, heads);
-  const std::vector<int64_t> feedForward = keys.sizePerLayer("feed_forward_length", layers);
+  const std::vector<int64_t> heads =
+      keys.sizePerLayer("attention.head_count", layers);
+  const std::vector<int64_t> kvHeads =
+      keys.sizePerLayer("attention.head_count_kv", layers, heads);
+  const std::vector<int64_t> feedForward =
+      keys.sizePerLayer("feed_forward_length", layers);
   for (size_t layer = 0; layer < layers; ++layer) {
-    // No query heads: a layer without attention. Queries without keys would be another kind of layer.
-    if (heads[layer] != 0 && (kvHeads[layer] == 0 || heads[layer] % kvHeads[layer] != 0))
-      keys.fail("attention.head_count_kv", "expects a divisor of the " + Twine(heads[layer]) + " heads of layer " +
-                                               Twine(layer) + ", but got " + Twine(kvHeads[layer]));
+    // No query heads: a layer without attention. Queries without keys would be
+    // another kind of layer.
+    if (heads[layer] != 0 &&
+        (kvHeads[layer] == 0 || heads[layer] % kvHeads[layer] != 0))
+      keys.fail("attention.head_count_kv",
+                "expects a divisor of the " + Twine(heads[layer]) +
+                    " heads of layer " + Twine(layer) + ", but got " +
+                    Twine(kvHeads[layer]));
     config.layers.push_back({heads[layer], kvHeads[layer], feedForward[layer]});
   }
 }
 
-/// A size of a head; where the file does not state it, the width shared out among the heads.
-static int64_t headSize(FamilyKeys &keys, StringRef key, const ModelConfig &config) {
-  const auto attends = [](const LayerConfig &layer) { return layer.heads != 0; };
+/// Heads of the first layer that attends.
+static int64_t headsOf(const ModelConfig &config) {
+  const auto attends = [](const LayerConfig &layer) {
+    return layer.heads != 0;
+  };
   const auto layer = llvm::find_if(config.layers, attends);
-  const int64_t heads = layer == config.layers.end() ? 1 : layer->heads;
+  return layer == config.layers.end() ? 1 : layer->heads;
+}
+
+/// A size of a head; where the file does not state it, the width shared out
+/// among the heads.
+static int64_t headSize(FamilyKeys &keys, StringRef key,
+                        const ModelConfig &config) {
+  const int64_t heads = headsOf(config);
   if (!keys.has(key) && config.width % heads != 0)
-    keys.fail("attention.head_count", "expects a divisor of the width " + Twine(config.width) + " or " + key +
-                                          " beside it, but got " + Twine(heads));
+    keys.fail("attention.head_count",
+              "expects a divisor of the width " + Twine(config.width) + " or " +
+                  key + " beside it, but got " + Twine(heads));
   return keys.size(key, std::max<int64_t>(1, config.width / heads));
 }
 
-static void readRope(FamilyKeys &keys, ModelConfig &config) {
-  RopeConfig &rope = config.rope;
-  rope.base = keys.real("rope.freq_base", 10000.0);
-  if (rope.base <= 1.0)
-    keys.fail("rope.freq_base", "expects a number above 1, but got " + std::to_string(rope.base));
-  rope.dimensions = keys.size("rope.dimension_count", config.keySize, 2);
-  if (rope.dimensions % 2 != 0 || rope.dimensions > config.keySize)
-    keys.fail("rope.dimension_count", "expects an even number of at most the head size " + Twine(config.keySize) +
-                                          ", but got " + Twine(rope.dimensions));
-  // Files from before the type existed state only a linear factor, under one of two names.
-  const double factor = keys.factor("rope.scaling.factor", keys.factor("rope.scale_linear", 1.0));
-  const std::string scaling = keys.text("rope.scaling.type", factor == 1.0 ? "none" : "linear");
+static void readNorm(FamilyKeys &keys, ModelConfig &config) {
+  const StringRef key = config.norm == NormKind::Rms
+                            ? "attention.layer_norm_rms_epsilon"
+                            : "attention.layer_norm_epsilon";
+  config.normEpsilon = keys.real(key);
+  if (config.normEpsilon < 0.0)
+    keys.fail(key, "expects a number of at least 0, but got " +
+                       std::to_string(config.normEpsilon));
+}
+
+/// Which layers have the window: by a pattern of the file or the family.
+static void readWindow(FamilyKeys &keys, const Family &family,
+                       ModelConfig &config) {
+  constexpr llvm::StringLiteral key = "attention.sliding_window_pattern";
+  const int64_t window = keys.size("attention.sliding_window", 0, 0);
+  std::vector<int64_t> windowed(config.layers.size(), 1);
+  if (keys.isArray(key)) {
+    windowed = keys.sizePerLayer(key, config.layers.size());
+  } else if (const int64_t every = keys.size(key, family.fullEvery, 0)) {
+    for (size_t layer = 0; layer < windowed.size(); ++layer)
+      windowed[layer] = (int64_t(layer) + 1) % every != 0;
+  }
+  for (auto [layer, has] : llvm::zip_equal(config.layers, windowed))
+    layer.window = has ? window : 0;
+}
+
+static void readRopeScaling(FamilyKeys &keys, const ModelConfig &config,
+                            RopeConfig &rope) {
+  // Files from before the type existed state only a linear factor, under one of
+  // two names.
+  const double factor =
+      keys.factor("rope.scaling.factor", keys.factor("rope.scale_linear", 1.0));
+  const std::string scaling =
+      keys.text("rope.scaling.type", factor == 1.0 ? "none" : "linear");
   if (factor <= 0.0)
-    keys.fail("rope.scaling.factor", "expects a positive number, but got " + std::to_string(factor));
+    keys.fail("rope.scaling.factor",
+              "expects a positive number, but got " + std::to_string(factor));
   if (scaling == "linear")
     rope.scaling = RopeScaling::Linear;
   else if (scaling == "yarn")
     rope.scaling = RopeScaling::Yarn;
   else if (scaling != "none")
-    keys.fail("rope.scaling.type", "expects none, linear or yarn, but got '" + scaling + "'");
+    keys.fail("rope.scaling.type",
+              "expects none, linear or yarn, but got '" + scaling + "'");
   rope.factor = rope.scaling == RopeScaling::None ? 1.0 : factor;
   rope.attentionFactor = keys.factor("rope.scaling.attn_factor", 1.0);
-  rope.originalContext = keys.size("rope.scaling.original_context_length", config.context);
+  rope.originalContext =
+      keys.size("rope.scaling.original_context_length", config.context);
   rope.extrapolation = keys.real("rope.scaling.yarn_ext_factor", 1.0);
   rope.attentionFactor *= keys.factor("rope.scaling.yarn_attn_factor", 1.0);
   rope.betaFast = keys.factor("rope.scaling.yarn_beta_fast", 32.0);
   rope.betaSlow = keys.factor("rope.scaling.yarn_beta_slow", 1.0);
-  keys.refuse("rope.scaling.yarn_log_multiplier", "a multiplier of the logarithm in YaRN");
+  keys.refuse("rope.scaling.yarn_log_multiplier",
+              "a multiplier of the logarithm in YaRN");
   keys.ignore("rope.scaling.finetuned");
 }
 
-static void readScales(FamilyKeys &keys, ModelConfig &config) {
-  config.embeddingScale = keys.factor("embedding_scale", 1.0);
+static double readBase(FamilyKeys &keys, StringRef key, double absent) {
+  const double base = keys.real(key, absent);
+  if (base <= 1.0)
+    keys.fail(key, "expects a number above 1, but got " + std::to_string(base));
+  return base;
+}
+
+static void readRope(FamilyKeys &keys, const Family &family,
+                     ModelConfig &config) {
+  if (config.learnedPositions) {
+    for (LayerConfig &layer : config.layers)
+      layer.rope = -1;
+    return;
+  }
+  RopeConfig rope;
+  rope.base = readBase(keys, "rope.freq_base", 10000.0);
+  rope.dimensions = keys.size("rope.dimension_count", config.keySize, 2);
+  if (rope.dimensions % 2 != 0 || rope.dimensions > config.keySize)
+    keys.fail("rope.dimension_count",
+              "expects an even number of at most the head size " +
+                  Twine(config.keySize) + ", but got " +
+                  Twine(rope.dimensions));
+  readRopeScaling(keys, config, rope);
+  config.ropes.push_back(rope);
+  if (family.windowBase == 0.0)
+    return;
+  RopeConfig local;
+  local.base = readBase(keys, "rope.freq_base_swa", family.windowBase);
+  local.dimensions = rope.dimensions;
+  config.ropes.push_back(local);
+  for (LayerConfig &layer : config.layers)
+    layer.rope = layer.window ? 1 : 0;
+}
+
+static void readScales(FamilyKeys &keys, const Family &family,
+                       ModelConfig &config) {
+  const bool byWidth =
+      family.layersThatScaleByWidth == int64_t(config.layers.size());
+  const double share = byWidth ? double(config.width) / double(headsOf(config))
+                               : double(config.keySize);
+  config.attentionScale =
+      keys.factor("attention.scale", 1.0 / std::sqrt(share));
+  config.embeddingScale = keys.factor(
+      "embedding_scale",
+      family.scaledEmbedding ? std::sqrt(double(config.width)) : 1.0);
   config.residualScale = keys.factor("residual_scale", 1.0);
-  config.attentionScale = keys.factor("attention.scale", 1.0 / std::sqrt(double(config.keySize)));
-  config.logitScale = 1.0 / keys.factor("logit_scale", 1.0); // files state the divisor
+  // Files state the divisor.
+  config.logitScale = 1.0 / keys.factor("logit_scale", 1.0);
+  for (auto [key, cap] :
+       {std::pair("attn_logit_softcapping", &config.attentionSoftcap),
+        std::pair("final_logit_softcapping", &config.logitSoftcap)}) {
+    *cap = keys.real(key, 0.0);
+    if (*cap < 0.0)
+      keys.fail(key, "expects a number of at least 0, but got " +
+                         std::to_string(*cap));
+  }
 }
 
 static void refuseOthers(FamilyKeys &keys) {
@@ -85,55 +179,53 @@ static void refuseOthers(FamilyKeys &keys) {
   keys.refuse("expert_shared_count", "a mixture of experts");
   keys.refuse("attention.clamp_kqv", "clamping of queries, keys and values");
   keys.refuse("use_parallel_residual", "a parallel residual");
-  keys.refuse("attn_logit_softcapping", "a soft cap on attention scores");
-  keys.refuse("final_logit_softcapping", "a soft cap on logits");
   keys.ignore("tensor_data_layout");
   keys.ignore("pooling_type");
-}
-
-static std::string familyNames() {
-  return llvm::join(llvm::map_range(families(), [](const Family &family) { return family.name.str(); }), ", ");
 }
 
 Expected<ModelConfig> mlir::llm::readGGUFConfig(const GGUFFile &file) {
   ModelConfig config;
   const GGUFMetadata &metadata = file.metadata();
   StringRef architecture, name, license;
-  if (Error error = metadata.getString("general.architecture").moveInto(architecture))
+  if (Error error =
+          metadata.getString("general.architecture").moveInto(architecture))
     return error;
-  if (Error error = metadata.getString("general.name", architecture).moveInto(name))
+  if (Error error =
+          metadata.getString("general.name", architecture).moveInto(name))
     return error;
   if (Error error = metadata.getString("general.license", "").moveInto(license))
     return error;
   const Family *family = findFamily(architecture);
   if (!family)
-    return llvm::createStringError("'" + file.path() + "' general.architecture expects one of " + familyNames() +
-                                     ", but got '" + architecture + "'");
+    return llvm::createStringError(
+        "'" + file.path() + "' general.architecture expects one of " +
+        familyNames(&Family::gguf) + ", but got '" + architecture + "'");
   config.name = name.str();
   config.architecture = architecture.str();
   config.license = license.str();
-  config.interleavedPairs = family->interleavedPairs;
-  config.activation = family->activation;
+  applyFamily(*family, config);
+  config.interleavedPairs = family->interleavedInGGUF;
 
-  FamilyKeys keys(file, family->name);
+  FamilyKeys keys(file, family->gguf);
   config.context = keys.size("context_length");
   config.width = keys.size("embedding_length");
   readLayers(keys, config);
   config.keySize = headSize(keys, "attention.key_length", config);
   config.valueSize = headSize(keys, "attention.value_length", config);
-  config.normEpsilon = keys.real("attention.layer_norm_rms_epsilon");
-  if (config.normEpsilon < 0.0)
-    keys.fail("attention.layer_norm_rms_epsilon", "expects a number of at least 0, but got " +
-                                                      std::to_string(config.normEpsilon));
-  config.window = keys.size("attention.sliding_window", 0, 0);
+  readNorm(keys, config);
   const WeightTensor *embedding = file.find("token_embd.weight");
-  config.vocabulary = keys.size("vocab_size", embedding ? embedding->rows() : 1);
-  if (const GGUFValue *causal = metadata.find((architecture + ".attention.causal").str());
-      causal && causal->type == GGUFType::Bool && causal->bytes[0] == std::byte(0))
-    keys.fail("attention.causal", "expects true, for attention to later tokens is not supported, but got false");
+  config.vocabulary =
+      keys.size("vocab_size", embedding ? embedding->rows() : 1);
+  if (const GGUFValue *causal =
+          metadata.find((architecture + ".attention.causal").str());
+      causal && causal->type == GGUFType::Bool &&
+      causal->bytes[0] == std::byte(0))
+    keys.fail("attention.causal", "expects true, for attention to later tokens "
+                                  "is not supported, but got false");
   keys.ignore("attention.causal");
-  readRope(keys, config);
-  readScales(keys, config);
+  readWindow(keys, *family, config);
+  readRope(keys, *family, config);
+  readScales(keys, *family, config);
   refuseOthers(keys);
   if (Error error = keys.finish())
     return error;

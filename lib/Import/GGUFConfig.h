@@ -7,8 +7,9 @@
 
 namespace mlir::llm {
 
-/// Errors: an architecture without a row in the table of families, a key that is missing, of the wrong type or out of
-/// range, a feature that is not supported, a key of the family that is not known. Each names file and key.
+/// Errors: an architecture without a row in the table of families, a key that
+/// is missing, of the wrong type or out of range, a feature that is not
+/// supported, a key of the family that is not known. Each names file and key.
 llvm::Expected<ModelConfig> readGGUFConfig(const GGUFFile &file);
 
 } // namespace mlir::llm

@@ -1,4 +1,5 @@
-// The one builder of graphs: from a model's configuration and its tensors to a module of the llm dialect.
+// The one builder of graphs: from a model's configuration and its tensors to a
+// module of the llm dialect.
 #ifndef SPRIG_LIB_IMPORT_GRAPHBUILDER_H
 #define SPRIG_LIB_IMPORT_GRAPHBUILDER_H
 
@@ -10,16 +11,20 @@ namespace mlir::llm {
 
 /// Builds `@forward` of a decoder-only transformer:
 ///
-///     embedding, then L layers of (norm, attention, residual; norm, feed-forward, residual),
-///     then the wanted rows, norm and head
+///     embedding, then L layers of (attention, residual; feed-forward,
+///     residual) with norms before or after the blocks, then the wanted rows,
+///     norm and head
 ///
-/// with the symbols it needs. A family differs from another only by what `config` and `weights` say.
+/// with the symbols it needs. A family differs from another only by what
+/// `config` and `weights` say.
 class GraphBuilder {
 public:
-  GraphBuilder(ModuleOp module, const ModelConfig &config, const ModelWeights &weights, const ImportOptions &options);
+  GraphBuilder(ModuleOp module, const ModelConfig &config,
+               const ModelWeights &weights, const ImportOptions &options);
 
-  /// `llm.source @model`, `llm.tokenizer @tokenizer`, the `llm.model` dictionary, caches, and `@forward`. Cannot fail:
-  /// shapes were checked when the weights were found.
+  /// `llm.source @model`, `llm.tokenizer @tokenizer`, the `llm.model`
+  /// dictionary, caches, and `@forward`. Cannot fail: shapes were checked when
+  /// the weights were found.
   void build(const WeightSource &source);
 
 private:
@@ -28,19 +33,34 @@ private:
   Value buildLayer(size_t index, Value hidden);
   Value buildAttention(size_t index, Value hidden);
   Value buildFeedForward(size_t index, Value hidden);
+  Value buildExperts(const LayerWeights &tensors, int64_t F, Value x);
+  Value embed(Value ids, Value table, double scale);
 
-  /// A weight as it lies in the file.
-  Value weight(const WeightTensor &tensor);
-  /// What a product reads: the weight, or its dequantised numbers where the options want that explicit.
+  /// A weight as it lies in the file, and what the reference says of it.
+  Value weight(const WeightRef &ref);
+  /// A tensor of the file.
+  Value stored(const WeightTensor &tensor);
+  /// What a product reads: the weight, or its dequantised numbers where the
+  /// options want that explicit.
   Value matrix(Value stored);
-  Value norm(Value x, const WeightTensor &gamma);
-  /// `residual` may be null; the result is `TxN`, or `TxHxE` where `shape` has two sizes.
-  Value linear(Value x, const LinearWeights &weights, ArrayRef<int64_t> shape, Value residual = {});
-  /// What a block adds to the residual stream.
-  Value closeBlock(Value x, const LinearWeights &weights, Value residual);
-  Value rope(Value x);
+  Value norm(Value x, const NormWeights &norm);
+  /// A norm of each head, or of all together.
+  Value headNorm(Value x, const WeightRef &gamma);
+  /// `residual` may be null; the result is `TxN`, or `TxHxE` where `shape` has
+  /// two sizes.
+  Value linear(Value x, const LinearWeights &weights, ArrayRef<int64_t> shape,
+               Value residual = {});
+  /// What a block adds to the residual stream: the product, then perhaps a norm
+  /// and a factor.
+  Value closeBlock(Value x, const LinearWeights &weights,
+                   const NormWeights &after, Value residual);
+  /// The sum of the two; `y` is normed and scaled first.
+  Value addBlock(Value y, const NormWeights &after, Value residual);
+  void buildRotations();
+  Value rope(Value x, int64_t index);
   Value scaled(Value x, double factor);
   RankedTensorType rowsType(ArrayRef<int64_t> row);
+  FloatAttr number(double value, bool wanted = true);
 
   static constexpr StringLiteral kSource = "model";
 
@@ -51,8 +71,12 @@ private:
   OpBuilder builder;
   Location loc;
   Value ids, positions, rows;
-  Value frequencies; ///< null where a base says it all
-  RopeAngles angles;
+  /// Of each of the model's rotations.
+  struct Rotation {
+    Value frequencies; ///< null where a base says it all
+    RopeAngles angles;
+  };
+  std::vector<Rotation> rotations;
   /// For each layer the cache it uses; equal layers share a symbol.
   struct CacheSlot {
     std::string symbol;

@@ -1,4 +1,5 @@
-// What stands beside the function: the source, the tokenizer, the caches and the description of the model.
+// What stands beside the function: the source, the tokenizer, the caches and
+// the description of the model.
 #include "lib/Import/GraphBuilder.h"
 
 #include "lib/Weights/GGUFFile.h"
@@ -9,7 +10,8 @@
 using namespace mlir;
 using namespace mlir::llm;
 
-/// The place that a path names, with links of its folders resolved: `..` behind a link means another folder.
+/// The place that a path names, with links of its folders resolved: `..` behind
+/// a link means another folder.
 static SmallString<128> realPlace(StringRef path, bool isFolder) {
   SmallString<128> place(path), folder;
   (void)llvm::sys::fs::make_absolute(place);
@@ -21,13 +23,18 @@ static SmallString<128> realPlace(StringRef path, bool isFolder) {
   return folder;
 }
 
-/// `path` as a reader of an IR file in `folder` needs it: relative where both lie in one part of the file system.
+/// `path` as a reader of an IR file in `folder` needs it: relative where both
+/// lie in one part of the file system.
 static std::string relativePath(StringRef path, StringRef folder) {
-  const SmallString<128> file = realPlace(path, false), base = realPlace(folder, true);
-  auto ours = llvm::sys::path::begin(file), oursEnd = llvm::sys::path::end(file);
-  auto theirs = llvm::sys::path::begin(base), theirsEnd = llvm::sys::path::end(base);
+  const SmallString<128> file = realPlace(path, false),
+                         base = realPlace(folder, true);
+  auto ours = llvm::sys::path::begin(file),
+       oursEnd = llvm::sys::path::end(file);
+  auto theirs = llvm::sys::path::begin(base),
+       theirsEnd = llvm::sys::path::end(base);
   size_t common = 0;
-  for (; ours != oursEnd && theirs != theirsEnd && *ours == *theirs; ++ours, ++theirs)
+  for (; ours != oursEnd && theirs != theirsEnd && *ours == *theirs;
+       ++ours, ++theirs)
     ++common;
   if (common < 2) // only the root
     return std::string(file);
@@ -46,7 +53,8 @@ static int64_t countParameters(const WeightSource &source) {
   return count;
 }
 
-static DictionaryAttr describe(OpBuilder &builder, const ModelConfig &config, const WeightSource &source) {
+static DictionaryAttr describe(OpBuilder &builder, const ModelConfig &config,
+                               const WeightSource &source) {
   const LayerConfig &layer = config.layers.front();
   const auto text = [&](StringRef name, StringRef value) {
     return builder.getNamedAttr(name, builder.getStringAttr(value));
@@ -75,26 +83,34 @@ static DictionaryAttr describe(OpBuilder &builder, const ModelConfig &config, co
 void GraphBuilder::buildSymbols(const WeightSource &source) {
   module->setAttr("llm.model", describe(builder, config, source));
   builder.setInsertionPointToEnd(module.getBody());
-  SourceOp::create(builder, loc, builder.getStringAttr(kSource),
-                   builder.getStringAttr(relativePath(source.path(), options.folder)),
-                   builder.getStringAttr(source.formatName()), builder.getI64IntegerAttr(int64_t(source.fileBytes())),
-                   builder.getStringAttr(llvm::utohexstr(source.fingerprint(), /*LowerCase=*/true, 16)));
+  SourceOp::create(
+      builder, loc, builder.getStringAttr(kSource),
+      builder.getStringAttr(relativePath(source.path(), options.folder)),
+      builder.getStringAttr(source.formatName()),
+      builder.getI64IntegerAttr(int64_t(source.fileBytes())),
+      builder.getStringAttr(
+          llvm::utohexstr(source.fingerprint(), /*LowerCase=*/true, 16)));
   const auto *gguf = dynamic_cast<const GGUFFile *>(&source);
   if (gguf && gguf->metadata().has("tokenizer.ggml.tokens"))
     TokenizerOp::create(builder, loc, builder.getStringAttr("tokenizer"),
-                        FlatSymbolRefAttr::get(builder.getContext(), kSource), DenseI32ArrayAttr());
+                        FlatSymbolRefAttr::get(builder.getContext(), kSource),
+                        DenseI32ArrayAttr());
 
   // One symbol for all layers with caches of one type.
-  const int64_t capacity = options.capacity ? options.capacity : std::min(config.context, kDefaultCapacity);
+  const int64_t capacity = options.capacity
+                               ? options.capacity
+                               : std::min(config.context, kDefaultCapacity);
   const auto half = builder.getF16Type();
   SmallVector<std::pair<KVType, int64_t>> counts;
   for (const LayerConfig &layer : config.layers) {
     CacheSlot &slot = caches.emplace_back();
     if (layer.heads == 0)
       continue;
-    slot.type = KVType::get(module.getContext(), layer.kvHeads, config.keySize, config.valueSize, half, half, capacity,
-                            config.window, /*sinks=*/0);
-    auto found = llvm::find_if(counts, [&](const auto &entry) { return entry.first == slot.type; });
+    slot.type = KVType::get(module.getContext(), layer.kvHeads, config.keySize,
+                            config.valueSize, half, half, capacity,
+                            layer.window, /*sinks=*/0);
+    auto found = llvm::find_if(
+        counts, [&](const auto &entry) { return entry.first == slot.type; });
     if (found == counts.end())
       found = counts.insert(counts.end(), {slot.type, 0});
     const size_t group = size_t(found - counts.begin());
@@ -102,5 +118,7 @@ void GraphBuilder::buildSymbols(const WeightSource &source) {
     slot.index = found->second++;
   }
   for (const auto [group, entry] : llvm::enumerate(counts))
-    KVCacheOp::create(builder, loc, group == 0 ? "kv" : "kv" + std::to_string(group), entry.second, entry.first);
+    KVCacheOp::create(builder, loc,
+                      group == 0 ? "kv" : "kv" + std::to_string(group),
+                      entry.second, entry.first);
 }

@@ -15,59 +15,72 @@ using llvm::StringRef;
 using llvm::Twine;
 
 /// Things a configuration does not say, but an import depends on.
-static Error checkFile(const GGUFFile &file, const ModelConfig &config, const ImportOptions &options) {
+static Error checkFile(const GGUFFile &file, const ModelConfig &config,
+                       const ImportOptions &options) {
   const auto error = [&](const Twine &message) {
     return llvm::createStringError("'" + file.path() + "' " + message);
   };
   uint64_t parts = 1;
-  if (Error failure = file.metadata().getUnsigned("split.count", 1).moveInto(parts))
+  if (Error failure =
+          file.metadata().getUnsigned("split.count", 1).moveInto(parts))
     return failure;
   if (parts > 1)
-    return error("expects to be the whole model, but got one of " + Twine(parts) + " parts; join them first");
+    return error("expects to be the whole model, but got one of " +
+                 Twine(parts) + " parts; join them first");
   if (const GGUFValue *tokens = file.metadata().find("tokenizer.ggml.tokens");
       tokens && int64_t(tokens->count) > config.vocabulary)
-    return error("tokenizer.ggml.tokens expects at most the " + Twine(config.vocabulary) +
-                 " rows of the embedding, but got " + Twine(tokens->count));
+    return error("tokenizer.ggml.tokens expects at most the " +
+                 Twine(config.vocabulary) + " rows of the embedding, but got " +
+                 Twine(tokens->count));
   if (options.capacity < 0 || options.capacity > config.context)
-    return error("expects a context of 1 to " + Twine(config.context) + ", but got " + Twine(options.capacity));
+    return error("expects a context of 1 to " + Twine(config.context) +
+                 ", but got " + Twine(options.capacity));
   return Error::success();
 }
 
-Expected<OwningOpRef<ModuleOp>> mlir::llm::importModel(MLIRContext *context, const WeightSource &source,
-                                                       const ImportOptions &options) {
+Expected<OwningOpRef<ModuleOp>>
+mlir::llm::importModel(MLIRContext *context, const WeightSource &source,
+                       const ImportOptions &options) {
   const auto *file = dynamic_cast<const GGUFFile *>(&source);
   if (!file)
-    return llvm::createStringError("'" + source.path() + "' expects a GGUF file, but got a " + source.formatName() +
-                                     " file, which says nothing about the model's structure");
+    return llvm::createStringError(
+        "'" + source.path() + "' expects a GGUF file, but got a " +
+        source.formatName() +
+        " file, which says nothing about the model's structure");
   ModelConfig config;
   if (Error error = readGGUFConfig(*file).moveInto(config))
     return error;
   if (Error error = checkFile(*file, config, options))
     return error;
   ModelWeights weights;
-  if (Error error = findGGUFWeights(config, source).moveInto(weights))
+  if (Error error = findWeights(config, kGGUFNames, source).moveInto(weights))
     return error;
 
   context->loadDialect<LLMDialect, func::FuncDialect>();
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(context));
   GraphBuilder(*module, config, weights, options).build(source);
-  // The verifier is the second pair of eyes on the shapes: what it finds is a fault of the importer, told as an error.
+  // The verifier is the second pair of eyes on the shapes: what it finds is a
+  // fault of the importer, told as an error.
   std::string findings;
   ScopedDiagnosticHandler handler(context, [&](Diagnostic &diagnostic) {
     findings += (findings.empty() ? "" : "; ") + diagnostic.str();
     return success();
   });
   if (failed(verify(*module)))
-    return llvm::createStringError("'" + source.path() + "' expects to give valid IR, but got: " + findings);
+    return llvm::createStringError(
+        "'" + source.path() +
+        "' expects to give valid IR, but got: " + findings);
   return module;
 }
 
-Expected<OwningOpRef<ModuleOp>> mlir::llm::importModel(MLIRContext *context, StringRef path,
-                                                       const ImportOptions &options) {
+Expected<OwningOpRef<ModuleOp>>
+mlir::llm::importModel(MLIRContext *context, StringRef path,
+                       const ImportOptions &options) {
   if (llvm::sys::fs::is_directory(path))
     return llvm::createStringError("'" + path +
-                                     "' expects to be a .gguf file, but got a folder; checkpoints of Hugging Face "
-                                     "cannot be imported yet");
+                                   "' expects to be a .gguf file, but got a "
+                                   "folder; checkpoints of Hugging Face "
+                                   "cannot be imported yet");
   Expected<std::unique_ptr<WeightSource>> source = openWeightSource(path);
   if (!source)
     return source.takeError();

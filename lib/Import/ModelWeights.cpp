@@ -18,43 +18,47 @@ void TensorTable::fail(const Twine &message) {
     failure = ("'" + source.path() + "' " + message).str();
 }
 
-const WeightTensor *TensorTable::takeOptional(const Twine &key, ArrayRef<int64_t> shape) {
+const WeightTensor *TensorTable::takeOptional(const Twine &key,
+                                              ArrayRef<int64_t> shape) {
   const WeightTensor *tensor = source.find(key.str());
   if (!tensor)
     return nullptr;
   taken.insert(tensor);
   if (ArrayRef<int64_t>(tensor->shape) == shape)
     return tensor;
-  fail("expects tensor '" + key + "' to be " + shapeText(shape) + " by the metadata, but got " +
-       shapeText(tensor->shape));
+  fail("expects tensor '" + key + "' to be " + shapeText(shape) +
+       " by the metadata, but got " + shapeText(tensor->shape));
   return nullptr;
 }
 
-const WeightTensor *TensorTable::take(const Twine &key, ArrayRef<int64_t> shape) {
+const WeightTensor *TensorTable::take(const Twine &key,
+                                      ArrayRef<int64_t> shape) {
   const WeightTensor *tensor = takeOptional(key, shape);
   if (!tensor)
     fail("expects a tensor '" + key + "' of shape " + shapeText(shape) +
-         ", but got none; is the file complete, and of the family that it names?");
+         ", but got none; is the file complete, and of the family that it "
+         "names?");
   return tensor;
 }
 
 const WeightTensor *TensorTable::asFloats(const WeightTensor *tensor) {
   using sprig::quant::Format;
-  if (!tensor || tensor->format == Format::F32 || tensor->format == Format::F16 || tensor->format == Format::BF16)
+  if (!tensor || tensor->format == Format::F32 ||
+      tensor->format == Format::F16 || tensor->format == Format::BF16)
     return tensor;
-  fail("expects tensor '" + tensor->key + "' to be of type F32, F16 or BF16, but got " +
+  fail("expects tensor '" + tensor->key +
+       "' to be of type F32, F16 or BF16, but got " +
        llvm::StringRef(sprig::quant::info(tensor->format).name));
   return nullptr;
 }
 
-const WeightTensor *TensorTable::takeVector(const Twine &key, int64_t size) { return asFloats(take(key, {size})); }
-
-const WeightTensor *TensorTable::takeOptionalVector(const Twine &key, int64_t size) {
-  return asFloats(takeOptional(key, {size}));
+const WeightTensor *TensorTable::takeVector(const Twine &key, int64_t size) {
+  return asFloats(take(key, {size}));
 }
 
-LinearWeights TensorTable::takeLinear(const Twine &stem, int64_t rows, int64_t columns) {
-  return {take(stem + ".weight", {rows, columns}), takeOptionalVector(stem + ".bias", rows)};
+const WeightTensor *TensorTable::takeOptionalVector(const Twine &key,
+                                                    int64_t size) {
+  return asFloats(takeOptional(key, {size}));
 }
 
 void TensorTable::ignore(const Twine &key) {
@@ -72,8 +76,9 @@ llvm::Error TensorTable::finish(llvm::StringRef architecture) const {
   if (left.empty())
     return llvm::Error::success();
   const size_t shown = std::min<size_t>(left.size(), 4);
-  return llvm::createStringError("'" + source.path() + "' expects only tensors of the '" + architecture +
-                                   "' family as this importer knows it, but got " + Twine(left.size()) + " more: " +
-                                   llvm::join(ArrayRef(left).take_front(shown), ", ") +
-                                   (left.size() > shown ? ", …" : ""));
+  return llvm::createStringError(
+      "'" + source.path() + "' expects only tensors of the '" + architecture +
+      "' family as this importer knows it, but got " + Twine(left.size()) +
+      " more: " + llvm::join(ArrayRef(left).take_front(shown), ", ") +
+      (left.size() > shown ? ", …" : ""));
 }

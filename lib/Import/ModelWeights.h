@@ -1,60 +1,87 @@
-// The tensors of a model by the part they play, looked up and checked before any IR is made, so that building the
-// graph cannot fail half way.
+// The tensors of a model by the part they play, looked up and checked before
+// any IR is made, so that building the graph cannot fail half way.
 #ifndef SPRIG_LIB_IMPORT_MODELWEIGHTS_H
 #define SPRIG_LIB_IMPORT_MODELWEIGHTS_H
 
 #include "lib/Import/ModelConfig.h"
+#include "lib/Import/TensorNames.h"
 #include "lib/Weights/WeightSource.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/Support/Error.h"
 
 namespace mlir::llm {
 
+/// A tensor of the model, and what becomes of the one in the file: transposed,
+/// cut, shifted, in this order.
+struct WeightRef {
+  const WeightTensor *tensor = nullptr;
+  /// More of the same shape, stacked behind it along a new first dimension.
+  llvm::SmallVector<const WeightTensor *, 0> others = {};
+  bool transposed = false;    ///< the file has `KxN`
+  int64_t begin = 0, end = 0; ///< rows that are taken; all where both are 0
+  double offset = 0.0;        ///< added to every number
+
+  explicit operator bool() const { return tensor != nullptr; }
+};
+
 /// A product with a weight, `NxK`, and perhaps a bias, `N`.
 struct LinearWeights {
-  const WeightTensor *weight = nullptr;
-  const WeightTensor *bias = nullptr;
+  WeightRef weight, bias;
+};
+
+/// A norm's factors, and what it adds.
+struct NormWeights {
+  WeightRef gamma, beta;
+
+  explicit operator bool() const { return bool(gamma); }
 };
 
 struct LayerWeights {
-  const WeightTensor *attentionNorm = nullptr; ///< null where the layer has no attention
-  LinearWeights q, k, v, o;
-  const WeightTensor *feedForwardNorm = nullptr; ///< null where the layer has no feed-forward block
-  LinearWeights gate, up, down;
+  NormWeights beforeAttention, afterAttention;
+  LinearWeights q, k, v, o; ///< none where the layer has no attention
+  WeightRef queryNorm, keyNorm;
+  NormWeights beforeFeedForward, afterFeedForward;
+  LinearWeights gate, up, down; ///< of all experts where there is a router
+  LinearWeights router;
 };
 
 struct ModelWeights {
-  const WeightTensor *embedding = nullptr;
-  const WeightTensor *outputNorm = nullptr;
-  LinearWeights output;                     ///< its weight is the embedding's where the two are tied
-  const WeightTensor *ropeFactors = nullptr; ///< divisors of the RoPE frequencies
+  WeightRef embedding, positions;
+  NormWeights outputNorm;
+  bool tied = false;                         ///< the head is the embedding
+  LinearWeights output;                      ///< its weight is empty where tied
+  const WeightTensor *ropeFactors = nullptr; ///< divisors of RoPE frequencies
   std::vector<LayerWeights> layers;
 };
 
-/// Tensors of a source, handed out by key with a check of shape and type. The first error sticks and is returned by
-/// `finish`; after it nothing that was handed out may be used. Remembers what was taken: a tensor that nobody wants is a
-/// part of the model that this importer does not know, and must not be dropped silently.
+/// Tensors of a source, handed out by key with a check of shape and type. The
+/// first error sticks and is returned by `finish`; after it nothing that was
+/// handed out may be used. Remembers what was taken: a tensor that nobody wants
+/// is a part of the model that this importer does not know, and must not be
+/// dropped silently.
 class TensorTable {
 public:
   explicit TensorTable(const WeightSource &source) : source(source) {}
 
+  bool has(const llvm::Twine &key) const { return source.find(key.str()); }
   /// The tensor, which must be there with this shape.
-  const WeightTensor *take(const llvm::Twine &key, llvm::ArrayRef<int64_t> shape);
+  const WeightTensor *take(const llvm::Twine &key,
+                           llvm::ArrayRef<int64_t> shape);
   /// The same, but null where the source has no such tensor.
-  const WeightTensor *takeOptional(const llvm::Twine &key, llvm::ArrayRef<int64_t> shape);
-  /// The same for a vector that is multiplied or added as it is, so of a float type.
+  const WeightTensor *takeOptional(const llvm::Twine &key,
+                                   llvm::ArrayRef<int64_t> shape);
+  /// The same for a vector that is multiplied or added as it is, so of a float
+  /// type.
   const WeightTensor *takeVector(const llvm::Twine &key, int64_t size);
   const WeightTensor *takeOptionalVector(const llvm::Twine &key, int64_t size);
-  /// `stem.weight`, `rows x columns`, and `stem.bias` where there is one.
-  LinearWeights takeLinear(const llvm::Twine &stem, int64_t rows, int64_t columns);
   /// A tensor that software of the time wrote and nobody reads.
   void ignore(const llvm::Twine &key);
 
+  void fail(const llvm::Twine &message);
   /// The first error; or one that names the tensors nobody took.
   llvm::Error finish(llvm::StringRef architecture) const;
 
 private:
-  void fail(const llvm::Twine &message);
   const WeightTensor *asFloats(const WeightTensor *tensor);
 
   const WeightSource &source;
@@ -62,8 +89,10 @@ private:
   std::string failure;
 };
 
-/// All tensors of a model in a GGUF file, under the names that GGUF gives them.
-llvm::Expected<ModelWeights> findGGUFWeights(const ModelConfig &config, const WeightSource &source);
+/// All tensors of a model under the names of its kind of file.
+llvm::Expected<ModelWeights> findWeights(const ModelConfig &config,
+                                         const TensorNames &names,
+                                         const WeightSource &source);
 
 } // namespace mlir::llm
 

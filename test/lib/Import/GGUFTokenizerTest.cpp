@@ -106,7 +106,7 @@ TEST(RealTokenizer, SmolLM2) {
 TEST(RealTokenizer, Gemma3) {
   const auto model = realModel("gemma-3-270m-q4_k_m.gguf");
   if (!model)
-    GTEST_SKIP() << "Gemma 3 270M is not here";
+    GTEST_SKIP() << "Gemma 3 270M is not here (tools/fetch-model.sh gemma3-270m)";
   expectReference(*model, "gemma3");
   EXPECT_TRUE(model->tables.addBos);
   EXPECT_EQ(model->tables.endTokens, (Ids{1, 106}));

@@ -10,7 +10,8 @@ namespace {
 TEST_F(ImportTest, RefusesOtherArchitectures) {
   const std::string message = refusal(SmallModel("mamba"));
   EXPECT_MESSAGE(message, path("model.gguf"));
-  EXPECT_MESSAGE(message, "general.architecture expects one of granite, llama, but got 'mamba'");
+  EXPECT_MESSAGE(message, "general.architecture expects one of gemma2, gemma3, gpt2, granite, llama, olmo2, "
+                          "phi3, qwen2, qwen3, but got 'mamba'");
 }
 
 TEST_F(ImportTest, RefusesFilesThatAreNoModels) {
@@ -67,7 +68,8 @@ TEST_F(ImportTest, RefusesFeaturesByName) {
                  "llama.expert_count expects 0, for a mixture of experts is not supported");
   EXPECT_MESSAGE(refusal(SmallModel().key("attention.causal", false)), "llama.attention.causal expects true");
   EXPECT_MESSAGE(refusal(SmallModel().key("attention.clamp_kqv", 8.0f)), "llama.attention.clamp_kqv");
-  EXPECT_MESSAGE(refusal(SmallModel().key("final_logit_softcapping", 30.0f)), "a soft cap on logits");
+  EXPECT_MESSAGE(refusal(SmallModel().key("use_parallel_residual", true)), "a parallel residual");
+  EXPECT_MESSAGE(refusal(SmallModel().key("final_logit_softcapping", -30.0f)), "expects a number of at least 0");
   EXPECT_MESSAGE(refusal(SmallModel().key("rope.scaling.type", "longrope")),
                  "llama.rope.scaling.type expects none, linear or yarn, but got 'longrope'");
   EXPECT_MESSAGE(refusal(SmallModel().key("new_trick", 1.0f)), "llama.new_trick");

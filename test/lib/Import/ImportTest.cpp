@@ -50,11 +50,19 @@ TEST_F(ImportTest, HeadSharesTheEmbeddingWhereThereIsNoOutput) {
 TEST_F(ImportTest, HeadIsTheOutputWhereThereIsOne) {
   SmallModel model;
   model.tensors["output.weight"] = {16, 32};
+  model.values["output.weight"] = std::vector<float>(16 * 32, 0.5f);
   model.tensors["output.bias"] = {16};
   import(model);
   LinearOp head = all<LinearOp>().back();
   EXPECT_EQ(*head.getWeight().getDefiningOp<WeightOp>().getKey(), "output.weight");
   EXPECT_EQ(*head.getBias().getDefiningOp<WeightOp>().getKey(), "output.bias");
+}
+
+TEST_F(ImportTest, AnOutputThatCopiesTheEmbeddingIsNotStoredTwice) {
+  SmallModel model;
+  model.tensors["output.weight"] = {16, 32};
+  import(model);
+  EXPECT_EQ(all<LinearOp>().back().getWeight(), all<EmbeddingOp>().front().getTable());
 }
 
 TEST_F(ImportTest, HeadSizeIsTheFilesNotTheWidthsShare) {
@@ -163,6 +171,69 @@ TEST_F(ImportTest, ScalesOfGranite) {
   EXPECT_EQ(ScaleOp(scales[0]).getFactor().convertToFloat(), 0.25f);
   EXPECT_EQ(ScaleOp(scales[4]).getFactor().convertToFloat(), 0.125f);
   EXPECT_EQ(all<AddOp>().size(), 4u);
+}
+
+// Norms before and after each block, of queries and keys; one layer in six without the window, and turned by a base of
+// its own.
+TEST_F(ImportTest, BlocksOfGemma3) {
+  SmallModel model("gemma3");
+  model.key("block_count", uint32_t(6)).key("attention.sliding_window", uint32_t(16));
+  model.key("rope.freq_base", 1e6f).key("final_logit_softcapping", 30.0f);
+  for (const auto &[name, shape] : std::map(model.tensors))
+    for (int layer = 2; layer < 6 && name.starts_with("blk.1."); ++layer)
+      model.tensors["blk." + std::to_string(layer) + name.substr(5)] = shape;
+  for (int layer = 0; layer < 6; ++layer) {
+    const std::string block = "blk." + std::to_string(layer) + ".";
+    for (const char *name : {"attn_q_norm.weight", "attn_k_norm.weight"})
+      model.tensors[block + name] = {8};
+    for (const char *name : {"post_attention_norm.weight", "post_ffw_norm.weight"})
+      model.tensors[block + name] = {32};
+  }
+  import(model);
+  EXPECT_FLOAT_EQ(all<EmbeddingOp>().front().getScale()->convertToFloat(), std::sqrt(32.0f));
+  EXPECT_EQ(all<RmsNormOp>().size(), 6u * 6 + 1);
+  EXPECT_EQ(all<SoftcapOp>().size(), 1u);
+  std::vector<AttentionOp> attentions = all<AttentionOp>();
+  std::vector<RopeOp> ropes = all<RopeOp>();
+  for (size_t layer = 0; layer < 6; ++layer) {
+    EXPECT_EQ(attentions[layer].getWindow().value_or(0), layer == 5 ? 0u : 16u) << "layer " << layer;
+    EXPECT_EQ(ropes[2 * layer].getBase()->convertToFloat(), layer == 5 ? 1e6f : 1e4f) << "layer " << layer;
+  }
+  EXPECT_EQ(all<KVCacheOp>().size(), 2u);
+  EXPECT_EQ(all<GatedActivationOp>().front().getKind(), ActivationKind::GeluTanh);
+}
+
+// A file may say which layers have the window, by a number or for each.
+TEST_F(ImportTest, PatternsOfWindows) {
+  const auto windows = [&] {
+    std::vector<uint64_t> found;
+    for (AttentionOp attention : all<AttentionOp>())
+      found.push_back(attention.getWindow().value_or(0));
+    return found;
+  };
+  SmallModel model;
+  model.key("attention.sliding_window", uint32_t(16)).key("attention.sliding_window_pattern", uint32_t(2));
+  import(model);
+  EXPECT_EQ(windows(), (std::vector<uint64_t>{16, 0}));
+  model.array("attention.sliding_window_pattern", {0, 1});
+  import(model);
+  EXPECT_EQ(windows(), (std::vector<uint64_t>{0, 16}));
+}
+
+TEST_F(ImportTest, PackedProductsAreCut) {
+  SmallModel model("phi3");
+  for (const char *block : {"blk.0.", "blk.1."}) {
+    for (const char *name : {"attn_q.weight", "attn_k.weight", "attn_v.weight", "ffn_gate.weight"})
+      model.tensors.erase(block + std::string(name));
+    model.tensors[block + std::string("attn_qkv.weight")] = {64, 32};
+    model.tensors[block + std::string("ffn_up.weight")] = {96, 32};
+  }
+  import(model);
+  std::vector<std::pair<int64_t, int64_t>> cuts;
+  for (SliceOp slice : all<SliceOp>())
+    cuts.push_back({slice.getBegin(), slice.getEnd()});
+  cuts.resize(5); // of the first layer
+  EXPECT_EQ(cuts, (std::vector<std::pair<int64_t, int64_t>>{{0, 32}, {32, 48}, {48, 64}, {0, 48}, {48, 96}}));
 }
 
 TEST_F(ImportTest, WindowReachesAttentionAndCache) {

@@ -1,5 +1,5 @@
-// The default model against other people's software: shared/reference/smollm2.json was made with Hugging Face
-// transformers in f32.
+// Models with real weights against other people's software: shared/reference was made with Hugging Face transformers in
+// f32.
 #include "lib/Import/Import.h"
 #include "lib/Reference/Evaluator.h"
 #include "mlir/IR/Diagnostics.h"
@@ -15,8 +15,14 @@ using namespace mlir;
 using namespace mlir::llm;
 using namespace mlir::llm::reference;
 
-static constexpr StringLiteral kModel = SPRIG_BINARY_DIR "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
-static constexpr StringLiteral kExpected = SPRIG_SHARED_DIR "/reference/smollm2.json";
+struct RealModel {
+  StringLiteral name, path, expected, fetch;
+  float tolerance; ///< on logits
+};
+static constexpr RealModel kSmolLM2{"SmolLM2", SPRIG_BINARY_DIR "/models/SmolLM2-135M-Instruct.Q4_1.gguf",
+                                    SPRIG_SHARED_DIR "/reference/smollm2.json", "tools/fetch-model.sh", 2e-3f};
+static constexpr RealModel kGemma3{"Gemma3", SPRIG_BINARY_DIR "/models/gemma-3-270m-q4_k_m.gguf",
+                                   SPRIG_SHARED_DIR "/reference/gemma3.json", "tools/fetch-model.sh gemma3-270m", 1e-2f};
 
 static llvm::json::Value readJson(StringRef path) {
   auto buffer = llvm::MemoryBuffer::getFile(path);
@@ -56,23 +62,15 @@ static std::pair<int32_t, float> topOf(ArrayRef<float> row) {
 }
 
 namespace {
-/// One evaluator for all tests: the weights are decoded once.
-class SmolLM2 : public testing::Test {
+class RealModels : public testing::TestWithParam<RealModel> {
 protected:
-  static void SetUpTestSuite() {
-    if (!llvm::sys::fs::exists(kModel) || !llvm::sys::fs::exists(kExpected))
-      return;
-    model = new Model;
-  }
-  static void TearDownTestSuite() {
-    delete model;
-    model = nullptr;
-  }
   void SetUp() override {
-    if (!llvm::sys::fs::exists(kModel))
-      GTEST_SKIP() << "needs " << kModel.str() << ": run tools/fetch-model.sh";
-    if (!llvm::sys::fs::exists(kExpected))
-      GTEST_SKIP() << "needs " << kExpected.str();
+    if (!llvm::sys::fs::exists(GetParam().path))
+      GTEST_SKIP() << "needs " << GetParam().path.str() << ": run " << GetParam().fetch.str();
+    if (!llvm::sys::fs::exists(GetParam().expected))
+      GTEST_SKIP() << "needs " << GetParam().expected.str();
+    if (!model || model->name != GetParam().name)
+      model = std::make_unique<Model>(GetParam());
     ASSERT_TRUE(model->module) << model->messages;
     model->evaluator->resetState();
   }
@@ -89,16 +87,17 @@ protected:
   }
 
   struct Model {
-    Model() : handler(&context, [this](Diagnostic &diagnostic) { messages += diagnostic.str() + "\n"; }) {
-      auto imported = importModel(&context, kModel);
+    explicit Model(const RealModel &real) : name(real.name), handler(&context, [this](Diagnostic &diagnostic) { messages += diagnostic.str() + "\n"; }) {
+      auto imported = importModel(&context, real.path);
       if (!imported) {
         messages += llvm::toString(imported.takeError());
         return;
       }
       module = std::move(*imported);
       evaluator = Evaluator::create(*module, "");
-      expected = readJson(kExpected);
+      expected = readJson(real.expected);
     }
+    StringRef name;
     MLIRContext context{MLIRContext::Threading::DISABLED};
     std::string messages;
     ScopedDiagnosticHandler handler;
@@ -107,13 +106,17 @@ protected:
     llvm::json::Value expected = nullptr;
     Tensor last;
   };
-  static Model *model;
+  /// One evaluator for all tests of a model: the weights are decoded once.
+  static std::unique_ptr<Model> model;
 };
-SmolLM2::Model *SmolLM2::model = nullptr;
+std::unique_ptr<RealModels::Model> RealModels::model;
 } // namespace
 
+INSTANTIATE_TEST_SUITE_P(All, RealModels, testing::Values(kSmolLM2, kGemma3),
+                         [](const auto &info) { return info.param.name.str(); });
+
 // The prompt and the 32 greedy tokens in one step: each logit row must choose the next of them.
-TEST_F(SmolLM2, PromptsAndGreedyTokens) {
+TEST_P(RealModels, PromptsAndGreedyTokens) {
   ASSERT_TRUE(model->expected.getAsArray());
   size_t compared = 0;
   for (const llvm::json::Value &entry : *model->expected.getAsArray()) {
@@ -132,7 +135,7 @@ TEST_F(SmolLM2, PromptsAndGreedyTokens) {
     const auto topIds = list<int32_t>(prompt, "top10_ids");
     const auto topLogits = list<float>(prompt, "top10_logits");
     for (size_t i = 0; i < topIds.size(); ++i)
-      EXPECT_NEAR(last[size_t(topIds[i])], topLogits[i], 2e-3) << "logit of token " << topIds[i];
+      EXPECT_NEAR(last[size_t(topIds[i])], topLogits[i], GetParam().tolerance) << "logit of token " << topIds[i];
 
     const auto argmax = list<int32_t>(prompt, "per_position_argmax");
     for (size_t i = 0; i < argmax.size(); ++i)
@@ -142,14 +145,14 @@ TEST_F(SmolLM2, PromptsAndGreedyTokens) {
       const auto [token, margin] = topOf(rows.slice((ids.size() - 1 + i) * V, V));
       if (margins[i] > 0.1)
         EXPECT_EQ(token, greedy[i]) << "greedy token " << i;
-      EXPECT_NEAR(margin, margins[i], 5e-3) << "greedy token " << i;
+      EXPECT_NEAR(margin, margins[i], 2.5f * GetParam().tolerance) << "greedy token " << i;
     }
   }
   EXPECT_EQ(compared, 8u * 32);
 }
 
 // A prefill, then token by token through the caches: the same tokens.
-TEST_F(SmolLM2, DecodesThroughTheCache) {
+TEST_P(RealModels, DecodesThroughTheCache) {
   ASSERT_TRUE(model->expected.getAsArray());
   const llvm::json::Object &prompt = *model->expected.getAsArray()->front().getAsObject();
   const auto ids = list<int32_t>(prompt, "ids"), greedy = list<int32_t>(prompt, "greedy32");

@@ -1,0 +1,218 @@
+// From the names of tensors to the parts they play, for every family and kind
+// of file.
+#include "lib/Import/ModelWeights.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir::llm;
+using llvm::ArrayRef;
+using llvm::StringRef;
+using llvm::Twine;
+
+namespace {
+
+class Finder {
+public:
+  Finder(const ModelConfig &config, const TensorNames &names,
+         const WeightSource &source)
+      : config(config), names(names), tensors(source) {
+    // Checkpoints of the bare model lack the name of the whole.
+    if (source.find((names.root + names.embedding + ".weight").str()) ||
+        !source.find((names.embedding + ".weight").str()))
+      root = names.root.str();
+  }
+
+  llvm::Expected<ModelWeights> find() {
+    ModelWeights weights;
+    findEnds(weights);
+    for (const auto [index, layer] : llvm::enumerate(config.layers)) {
+      prefix = (root + names.layer + Twine(index) + ".").str();
+      LayerWeights &found = weights.layers.emplace_back();
+      if (layer.heads != 0)
+        findAttention(layer, found);
+      if (layer.feedForward != 0)
+        findFeedForward(layer, found);
+      // Tables and masks that early software stored.
+      for (const char *name :
+           {"attn_rot_embd.weight", "self_attn.rotary_emb.inv_freq",
+            "attn.bias", "attn.masked_bias"})
+        tensors.ignore(prefix + name);
+    }
+    if (llvm::Error error = tensors.finish(config.architecture))
+      return error;
+    return weights;
+  }
+
+private:
+  void findEnds(ModelWeights &weights) {
+    const int64_t V = config.vocabulary, D = config.width;
+    weights.embedding = {
+        tensors.take(root + names.embedding + ".weight", {V, D})};
+    if (config.learnedPositions)
+      weights.positions = {tensors.take(root + names.positions + ".weight",
+                                        {config.context, D})};
+    weights.outputNorm = norm(root + names.outputNorm);
+    if (config.tied.value_or(true))
+      weights.output.weight = {
+          tensors.takeOptional(names.head + ".weight", {V, D})};
+    else
+      weights.output.weight = {tensors.take(names.head + ".weight", {V, D})};
+    weights.tied = !weights.output.weight || isCopy(weights);
+    weights.output.bias = {tensors.takeOptionalVector(names.head + ".bias", V)};
+    if (!config.ropes.empty())
+      weights.ropeFactors = tensors.takeOptionalVector(
+          "rope_freqs.weight", config.ropes.front().dimensions / 2);
+  }
+
+  /// Whether the head holds what the embedding holds: files of tied models
+  /// often have both.
+  static bool isCopy(const ModelWeights &weights) {
+    const WeightTensor *table = weights.embedding.tensor;
+    const WeightTensor *head = weights.output.weight.tensor;
+    return table && head && table->format == head->format &&
+           table->data.size() == head->data.size() &&
+           std::memcmp(table->data.data(), head->data.data(),
+                       table->data.size()) == 0;
+  }
+
+  NormWeights norm(const Twine &stem) {
+    NormWeights found{gamma(stem, config.width), {}};
+    if (config.norm == NormKind::Layer)
+      found.beta = {tensors.takeOptionalVector(stem + ".bias", config.width)};
+    return found;
+  }
+  WeightRef gamma(const Twine &stem, int64_t size) {
+    WeightRef found{tensors.takeVector(stem + ".weight", size)};
+    found.offset = config.normOffset;
+    return found;
+  }
+
+  /// Rows [begin, begin + rows) of a product that has `all`.
+  LinearWeights part(StringRef name, int64_t all, int64_t columns,
+                     int64_t begin, int64_t rows) {
+    const std::string stem = prefix + name.str();
+    LinearWeights found;
+    found.weight.transposed = names.transposed;
+    found.weight.tensor = names.transposed
+                              ? tensors.take(stem + ".weight", {columns, all})
+                              : tensors.take(stem + ".weight", {all, columns});
+    found.bias.tensor = tensors.takeOptionalVector(stem + ".bias", all);
+    if (rows != all)
+      for (WeightRef *ref : {&found.weight, &found.bias}) {
+        ref->begin = begin;
+        ref->end = begin + rows;
+      }
+    return found;
+  }
+  LinearWeights linear(StringRef name, int64_t rows, int64_t columns) {
+    return part(name, rows, columns, 0, rows);
+  }
+
+  bool has(StringRef name) {
+    return !name.empty() && tensors.has(prefix + name + ".weight");
+  }
+
+  void findAttention(const LayerConfig &layer, LayerWeights &found) {
+    if (config.normBefore)
+      found.beforeAttention = norm(prefix + names.beforeAttention);
+    if (config.normAfter)
+      found.afterAttention = norm(prefix + names.afterAttention);
+    const int64_t D = config.width, queries = layer.heads * config.keySize,
+                  keys = layer.kvHeads * config.keySize,
+                  values = layer.kvHeads * config.valueSize;
+    if (has(names.packedQKV) && !has(names.query)) {
+      const int64_t all = queries + keys + values;
+      found.q = part(names.packedQKV, all, D, 0, queries);
+      found.k = part(names.packedQKV, all, D, queries, keys);
+      found.v = part(names.packedQKV, all, D, queries + keys, values);
+    } else {
+      found.q = linear(names.query, queries, D);
+      found.k = linear(names.key, keys, D);
+      found.v = linear(names.value, values, D);
+    }
+    found.o = linear(names.output, D, layer.heads * config.valueSize);
+    if (config.qkNorm == QKNorm::None)
+      return;
+    const bool whole = config.qkNorm == QKNorm::Row;
+    found.queryNorm =
+        gamma(prefix + names.queryNorm, whole ? queries : config.keySize);
+    found.keyNorm =
+        gamma(prefix + names.keyNorm, whole ? keys : config.keySize);
+  }
+
+  void findFeedForward(const LayerConfig &layer, LayerWeights &found) {
+    if (config.normBefore)
+      found.beforeFeedForward = norm(prefix + names.beforeFeedForward);
+    if (config.normAfter)
+      found.afterFeedForward = norm(prefix + names.afterFeedForward);
+    const int64_t D = config.width, F = layer.feedForward;
+    if (config.experts != 0)
+      return findExperts(F, found);
+    if (config.gated && !has(names.gate) && has(names.packedGateUp)) {
+      found.gate = part(names.packedGateUp, 2 * F, D, 0, F);
+      found.up = part(names.packedGateUp, 2 * F, D, F, F);
+    } else {
+      if (config.gated)
+        found.gate = linear(names.gate, F, D);
+      found.up = linear(names.up, F, D);
+    }
+    found.down = linear(names.down, D, F);
+  }
+
+  void findExperts(int64_t F, LayerWeights &found) {
+    const int64_t D = config.width, X = config.experts;
+    const bool apart =
+        !names.oneExpert.empty() &&
+        tensors.has(prefix + names.oneExpert + "0." + names.oneUp + ".weight");
+    found.router = linear(apart ? names.oneRouter : names.router, X, D);
+    if (apart) {
+      found.gate.weight = stacked(names.oneGate, F, D);
+      found.up.weight = stacked(names.oneUp, F, D);
+      found.down.weight = stacked(names.oneDown, D, F);
+      return;
+    }
+    const auto all = [&](StringRef name, int64_t rows, int64_t columns) {
+      return tensors.take(prefix + name + names.expertSuffix,
+                          {X, rows, columns});
+    };
+    found.down.weight = {all(names.expertDown, D, F)};
+    if (names.packedExpertGateUp.empty()) {
+      found.gate.weight = {all(names.expertGate, F, D)};
+      found.up.weight = {all(names.expertUp, F, D)};
+      return;
+    }
+    found.gate.weight = {all(names.packedExpertGateUp, 2 * F, D)};
+    found.up.weight = found.gate.weight;
+    found.gate.weight.end = F;
+    found.up.weight.begin = F;
+    found.up.weight.end = 2 * F;
+  }
+
+  /// One matrix an expert.
+  WeightRef stacked(StringRef name, int64_t rows, int64_t columns) {
+    WeightRef found;
+    for (int64_t expert = 0; expert < config.experts; ++expert) {
+      const WeightTensor *tensor = tensors.take(
+          prefix + names.oneExpert + Twine(expert) + "." + name + ".weight",
+          {rows, columns});
+      if (expert == 0)
+        found.tensor = tensor;
+      else
+        found.others.push_back(tensor);
+    }
+    return found;
+  }
+
+  const ModelConfig &config;
+  const TensorNames &names;
+  TensorTable tensors;
+  std::string root, prefix;
+};
+
+} // namespace
+
+llvm::Expected<ModelWeights>
+mlir::llm::findWeights(const ModelConfig &config, const TensorNames &names,
+                       const WeightSource &source) {
+  return Finder(config, names, source).find();
+}

@@ -1,0 +1,68 @@
+// Weights of the graph: tensors of the file, and the expressions over them.
+#include "lib/Import/GraphBuilder.h"
+
+#include "dialects/LLM/GGUFFormats.h"
+#include "mlir/IR/BuiltinAttributes.h"
+
+using namespace mlir;
+using namespace mlir::llm;
+
+/// Quantised types say how their bytes lie; floats lie in one way only.
+static RankedTensorType fileType(MLIRContext *context,
+                                 const WeightTensor &tensor) {
+  Type element = getGGUFType(context, *lookupGGUF(uint32_t(tensor.format)));
+  Attribute layout;
+  if (isa<QuantizedType>(element))
+    layout = LayoutAttr::get(context, LayoutKind::GGUF);
+  return RankedTensorType::get(tensor.shape, element, layout);
+}
+
+Value GraphBuilder::stored(const WeightTensor &tensor) {
+  return WeightOp::create(builder, loc, fileType(module.getContext(), tensor),
+                          kSource, tensor.key);
+}
+
+/// The same element type and layout under another shape.
+static RankedTensorType reshaped(RankedTensorType type,
+                                 ArrayRef<int64_t> shape) {
+  return RankedTensorType::get(shape, type.getElementType(),
+                               type.getEncoding());
+}
+
+Value GraphBuilder::weight(const WeightRef &ref) {
+  Value value = stored(*ref.tensor);
+  auto type = cast<RankedTensorType>(value.getType());
+  if (!ref.others.empty()) {
+    SmallVector<Value> all{value};
+    for (const WeightTensor *other : ref.others)
+      all.push_back(stored(*other));
+    const int64_t N = type.getDimSize(0), K = type.getDimSize(1);
+    const auto X = int64_t(all.size());
+    value = ConcatOp::create(builder, loc, all, 0);
+    type = reshaped(type, {X, N, K});
+    value = ReshapeOp::create(builder, loc, type, value);
+  }
+  if (ref.transposed)
+    value = TransposeOp::create(builder, loc, value, ArrayRef<int64_t>{1, 0});
+  // Rows of a matrix, of each matrix of a stack, or of a vector.
+  if (ref.begin != ref.end)
+    value = SliceOp::create(builder, loc, value, ref.begin, ref.end,
+                            std::max<int64_t>(0, type.getRank() - 2));
+  if (ref.offset != 0.0)
+    value =
+        OffsetOp::create(builder, loc,
+                         RankedTensorType::get(
+                             cast<RankedTensorType>(value.getType()).getShape(),
+                             builder.getF32Type()),
+                         value, number(ref.offset));
+  return value;
+}
+
+Value GraphBuilder::matrix(Value stored) {
+  auto type = cast<RankedTensorType>(stored.getType());
+  if (!options.explicitDequantize || !isa<QuantizedType>(type.getElementType()))
+    return stored;
+  return DequantizeOp::create(
+      builder, loc,
+      RankedTensorType::get(type.getShape(), builder.getF32Type()), stored);
+}

@@ -1,0 +1,49 @@
+// What files call the tensors of a model.
+#ifndef SPRIG_LIB_IMPORT_TENSORNAMES_H
+#define SPRIG_LIB_IMPORT_TENSORNAMES_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace mlir::llm {
+
+/// Names without their `.weight` or `.bias`; an empty one is a tensor that
+/// files of this kind never have. From `attentionNorm` on they follow `layer`
+/// and the number of the layer: `blk.7.attn_q`.
+struct TensorNames {
+  /// In front of all of them but the head; may be missing in a file.
+  llvm::StringRef root = "";
+  llvm::StringRef embedding, positions = "", outputNorm, head = "", layer;
+
+  llvm::StringRef beforeAttention = "", afterAttention = "";
+  llvm::StringRef beforeFeedForward = "", afterFeedForward = "";
+
+  /// Queries, keys and values apart, or as rows of one tensor.
+  llvm::StringRef query = "", key = "", value = "", packedQKV = "";
+  llvm::StringRef output, queryNorm = "", keyNorm = "";
+
+  /// Gate and up apart, or as rows of one tensor.
+  llvm::StringRef gate = "", up = "", packedGateUp = "", down = "";
+
+  /// Experts: the product that routes, and tensors of all experts
+  /// (`XxNxK`), gate and up apart or as rows of one.
+  llvm::StringRef router = "", expertGate = "", expertUp = "";
+  llvm::StringRef packedExpertGateUp = "", expertDown = "";
+  /// What follows the name of a tensor of all experts: ".weight", or nothing.
+  llvm::StringRef expertSuffix = ".weight";
+  /// One tensor an expert: `oneExpert` N `.` and these.
+  llvm::StringRef oneRouter = "", oneExpert = "";
+  llvm::StringRef oneGate = "", oneUp = "", oneDown = "";
+
+  /// Matrices of layers are stored `KxN`.
+  bool transposed = false;
+};
+
+/// GGUF files of every family.
+extern const TensorNames kGGUFNames;
+/// Checkpoints in the manner of Llama; norms after the blocks change what the
+/// one before the feed-forward block is called.
+extern const TensorNames kLlamaNames, kSandwichNames, kGPT2Names, kMixtralNames;
+
+} // namespace mlir::llm
+
+#endif // SPRIG_LIB_IMPORT_TENSORNAMES_H
