@@ -12,9 +12,10 @@
 using namespace mlir;
 
 static constexpr const char *kExamples = R"(Examples:
-  llm-import model.gguf -o model.mlir            IR beside which the weights stay in model.gguf
+  llm-import model.gguf -o model.mlir         the weights stay in model.gguf
+  llm-import folder/ -o model.mlir            a Hugging Face checkpoint
   llm-import model.gguf | llm-opt --llm-default-pipeline
-  llm-import model.gguf --context 8192 -o -      with longer key-value caches)";
+  llm-import model.gguf --context 8192 -o -   longer key-value caches)";
 
 namespace {
 struct Arguments {
@@ -70,7 +71,7 @@ int main(int argc, char **argv) {
   CLI::App app("Imports a model as IR of the llm dialect; its weights stay where they are.", "llm-import");
   app.footer(kExamples);
   app.set_version_flag("--version", "llm-import (Sprig) " SPRIG_VERSION);
-  app.add_option("source", arguments.source, "A .gguf file")->required();
+  app.add_option("source", arguments.source, "A .gguf file, or a folder with config.json and safetensors")->required();
   app.add_option("-o,--output", arguments.output, "Where the IR goes; - is the standard output")->capture_default_str();
   app.add_option("--context", arguments.options.capacity,
                  "Positions that the key-value caches hold (default: as trained, at most " +

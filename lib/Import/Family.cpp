@@ -28,6 +28,7 @@ static const Family kFamilies[] = {
         .normAfter = true,
         .qkNorm = QKNorm::Head,
         .gammaLessOne = true,
+        .ropeBase = 1e6,
         .windowBase = 10000.0,
         .fullEvery = 6,
         .scaledEmbedding = true,
@@ -49,7 +50,12 @@ static const Family kFamilies[] = {
     {.gguf = "granite", .interleavedInGGUF = true},
     {.gguf = "llama", .checkpoint = "llama", .interleavedInGGUF = true},
     {.checkpoint = "mistral"},
-    {.checkpoint = "mixtral", .names = &kMixtralNames, .experts = true},
+    {
+        .checkpoint = "mixtral",
+        .names = &kMixtralNames,
+        .ropeBase = 1e6,
+        .experts = true,
+    },
     {
         .gguf = "olmo2",
         .checkpoint = "olmo2",
@@ -59,8 +65,18 @@ static const Family kFamilies[] = {
         .qkNorm = QKNorm::Row,
     },
     {.gguf = "phi3", .checkpoint = "phi3"},
-    {.gguf = "qwen2", .checkpoint = "qwen2"},
-    {.gguf = "qwen3", .checkpoint = "qwen3", .qkNorm = QKNorm::Head},
+    {
+        .gguf = "qwen2",
+        .checkpoint = "qwen2",
+        .windowByFlag = true,
+        .biasedQKV = true,
+    },
+    {
+        .gguf = "qwen3",
+        .checkpoint = "qwen3",
+        .qkNorm = QKNorm::Head,
+        .windowByFlag = true,
+    },
 };
 
 llvm::ArrayRef<Family> mlir::llm::families() { return kFamilies; }
@@ -96,4 +112,5 @@ void mlir::llm::applyFamily(const Family &family, ModelConfig &config) {
   config.normAfter = family.normAfter;
   config.qkNorm = family.qkNorm;
   config.learnedPositions = family.learnedPositions;
+  config.biasedQKV = family.biasedQKV;
 }

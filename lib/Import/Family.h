@@ -35,12 +35,20 @@ struct Family {
   /// side; checkpoints never do.
   bool interleavedInGGUF = false;
   bool learnedPositions = false;
+  /// The base of a checkpoint that does not state it.
+  double ropeBase = 10000.0;
   /// Layers with a window turn by this base; 0: all turn alike.
   double windowBase = 0.0;
   /// Every so many layers one sees everything, whatever the window; 0: the
   /// window is that of all layers.
   int64_t fullEvery = 0;
 
+  /// A window counts only where `use_sliding_window` says so, and from layer
+  /// `max_window_layers` on.
+  bool windowByFlag = false;
+
+  /// Queries, keys and values have biases, whether the file says so or not.
+  bool biasedQKV = false;
   /// The embedding is multiplied by the square root of the width.
   bool scaledEmbedding = false;
   /// The model with so many layers scales its scores by the width's share of a

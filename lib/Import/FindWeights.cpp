@@ -89,14 +89,16 @@ private:
 
   /// Rows [begin, begin + rows) of a product that has `all`.
   LinearWeights part(StringRef name, int64_t all, int64_t columns,
-                     int64_t begin, int64_t rows) {
+                     int64_t begin, int64_t rows, bool biased) {
     const std::string stem = prefix + name.str();
     LinearWeights found;
     found.weight.transposed = names.transposed;
     found.weight.tensor = names.transposed
                               ? tensors.take(stem + ".weight", {columns, all})
                               : tensors.take(stem + ".weight", {all, columns});
-    found.bias.tensor = tensors.takeOptionalVector(stem + ".bias", all);
+    found.bias.tensor = biased
+                            ? tensors.takeVector(stem + ".bias", all)
+                            : tensors.takeOptionalVector(stem + ".bias", all);
     if (rows != all)
       for (WeightRef *ref : {&found.weight, &found.bias}) {
         ref->begin = begin;
@@ -104,8 +106,9 @@ private:
       }
     return found;
   }
-  LinearWeights linear(StringRef name, int64_t rows, int64_t columns) {
-    return part(name, rows, columns, 0, rows);
+  LinearWeights linear(StringRef name, int64_t rows, int64_t columns,
+                       bool biased = false) {
+    return part(name, rows, columns, 0, rows, biased);
   }
 
   bool has(StringRef name) {
@@ -120,17 +123,19 @@ private:
     const int64_t D = config.width, queries = layer.heads * config.keySize,
                   keys = layer.kvHeads * config.keySize,
                   values = layer.kvHeads * config.valueSize;
+    const bool biased = config.biasedQKV;
     if (has(names.packedQKV) && !has(names.query)) {
       const int64_t all = queries + keys + values;
-      found.q = part(names.packedQKV, all, D, 0, queries);
-      found.k = part(names.packedQKV, all, D, queries, keys);
-      found.v = part(names.packedQKV, all, D, queries + keys, values);
+      found.q = part(names.packedQKV, all, D, 0, queries, biased);
+      found.k = part(names.packedQKV, all, D, queries, keys, biased);
+      found.v = part(names.packedQKV, all, D, queries + keys, values, biased);
     } else {
-      found.q = linear(names.query, queries, D);
-      found.k = linear(names.key, keys, D);
-      found.v = linear(names.value, values, D);
+      found.q = linear(names.query, queries, D, biased);
+      found.k = linear(names.key, keys, D, biased);
+      found.v = linear(names.value, values, D, biased);
     }
-    found.o = linear(names.output, D, layer.heads * config.valueSize);
+    found.o = linear(names.output, D, layer.heads * config.valueSize,
+                     config.biasedOutput);
     if (config.qkNorm == QKNorm::None)
       return;
     const bool whole = config.qkNorm == QKNorm::Row;
@@ -146,17 +151,18 @@ private:
     if (config.normAfter)
       found.afterFeedForward = norm(prefix + names.afterFeedForward);
     const int64_t D = config.width, F = layer.feedForward;
+    const bool biased = config.biasedFeedForward;
     if (config.experts != 0)
       return findExperts(F, found);
     if (config.gated && !has(names.gate) && has(names.packedGateUp)) {
-      found.gate = part(names.packedGateUp, 2 * F, D, 0, F);
-      found.up = part(names.packedGateUp, 2 * F, D, F, F);
+      found.gate = part(names.packedGateUp, 2 * F, D, 0, F, biased);
+      found.up = part(names.packedGateUp, 2 * F, D, F, F, biased);
     } else {
       if (config.gated)
-        found.gate = linear(names.gate, F, D);
-      found.up = linear(names.up, F, D);
+        found.gate = linear(names.gate, F, D, biased);
+      found.up = linear(names.up, F, D, biased);
     }
-    found.down = linear(names.down, D, F);
+    found.down = linear(names.down, D, F, biased);
   }
 
   void findExperts(int64_t F, LayerWeights &found) {

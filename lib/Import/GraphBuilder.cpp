@@ -79,9 +79,9 @@ void GraphBuilder::buildRotations() {
     const bool divided = index == 0 && !divisors.empty();
     rotation.angles =
         ropeAngles(rope, divided ? divisors : std::vector<float>());
-    if (!divided && rope.scaling != RopeScaling::Yarn &&
-        rope.scaling != RopeScaling::Llama3 &&
-        rope.scaling != RopeScaling::Long)
+    const bool byBase = rope.scaling == RopeScaling::None ||
+                        rope.scaling == RopeScaling::Linear;
+    if (byBase && !divided && !rope.roundToBF16)
       continue;
     std::vector<float> table = rotation.angles.frequencies;
     SmallVector<int64_t> shape{int64_t(table.size())};

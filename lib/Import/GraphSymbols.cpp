@@ -2,6 +2,7 @@
 // the description of the model.
 #include "lib/Import/GraphBuilder.h"
 
+#include "lib/Import/Checkpoint.h"
 #include "lib/Weights/GGUFFile.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -90,8 +91,10 @@ void GraphBuilder::buildSymbols(const WeightSource &source) {
       builder.getI64IntegerAttr(int64_t(source.fileBytes())),
       builder.getStringAttr(
           llvm::utohexstr(source.fingerprint(), /*LowerCase=*/true, 16)));
+  // A checkpoint's tokenizer lies beside its weights.
   const auto *gguf = dynamic_cast<const GGUFFile *>(&source);
-  if (gguf && gguf->metadata().has("tokenizer.ggml.tokens"))
+  if (gguf ? gguf->metadata().has("tokenizer.ggml.tokens")
+           : !checkpointTokenizer(source.path()).empty())
     TokenizerOp::create(builder, loc, builder.getStringAttr("tokenizer"),
                         FlatSymbolRefAttr::get(builder.getContext(), kSource),
                         DenseI32ArrayAttr());

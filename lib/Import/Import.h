@@ -27,7 +27,8 @@ struct ImportOptions {
 /// model; who wants it asks for it.
 inline constexpr int64_t kDefaultCapacity = 2048;
 
-/// The model in the GGUF file at `path`, as a verified module:
+/// The model in the GGUF file or the Hugging Face folder at `path`, as a
+/// verified module:
 ///
 ///     llm.source @model, llm.tokenizer @tokenizer (where the file has one),
 ///     llm.kv_cache @kv, func.func @forward(%ids: tensor<?xi32>, %positions:

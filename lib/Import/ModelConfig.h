@@ -45,6 +45,9 @@ struct ModelConfig {
   bool normBefore = true, normAfter = false;
   QKNorm qkNorm = QKNorm::None;
 
+  /// The products have a bias; without, they may have one.
+  bool biasedQKV = false, biasedOutput = false, biasedFeedForward = false;
+
   double embeddingScale = 1.0; ///< on the embedded tokens
   double residualScale = 1.0;  ///< on what a block adds to the residual stream
   double logitScale = 1.0;     ///< on the logits

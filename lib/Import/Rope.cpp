@@ -1,5 +1,7 @@
 #include "lib/Import/Rope.h"
 
+#include "lib/Quant/Half.h"
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -58,6 +60,12 @@ static double scaled(const RopeConfig &config, int64_t pair, double trained) {
   return trained / config.factor * (1.0 - kept) + trained * kept;
 }
 
+static float rounded(const RopeConfig &config, double frequency) {
+  using namespace sprig::quant;
+  return config.roundToBF16 ? bfloatToFloat(floatToBfloat(float(frequency)))
+                            : float(frequency);
+}
+
 RopeAngles mlir::llm::ropeAngles(const RopeConfig &config,
                                  std::span<const float> divisors) {
   RopeAngles angles;
@@ -72,11 +80,11 @@ RopeAngles mlir::llm::ropeAngles(const RopeConfig &config,
     // In double: the only rounding is the last one, to f32.
     const double trained =
         std::pow(config.base, -2.0 * double(pair) / double(config.dimensions));
-    angles.frequencies.push_back(
-        float(scaled(config, pair, divided(trained, divisors, pair))));
+    angles.frequencies.push_back(rounded(
+        config, scaled(config, pair, divided(trained, divisors, pair))));
     if (isLong)
       angles.longFrequencies.push_back(
-          float(divided(trained, config.longDivisors, pair)));
+          rounded(config, divided(trained, config.longDivisors, pair)));
   }
   angles.magnitude = config.attentionFactor;
   // Yarn sharpens attention as it stretches (its equation 22).

@@ -39,6 +39,8 @@ struct RopeConfig {
   /// Llama3: parts of the original context; longer waves than the first are
   /// divided, shorter ones than the second kept.
   double lowFactor = 1.0, highFactor = 4.0;
+  /// The frequencies went through BF16, with the whole model.
+  bool roundToBF16 = false;
   /// Long: a divisor for each pair.
   std::vector<float> shortDivisors, longDivisors;
 };

@@ -17,7 +17,7 @@ TEST_F(ImportTest, RefusesOtherArchitectures) {
 TEST_F(ImportTest, RefusesFilesThatAreNoModels) {
   EXPECT_MESSAGE(messageOf(importModel(&context, path("none.gguf"))), "none.gguf");
   EXPECT_MESSAGE(messageOf(importModel(&context, write("text.gguf", llvm::StringRef("hello, world")))), "text.gguf");
-  EXPECT_MESSAGE(messageOf(importModel(&context, folder.string())), "expects to be a .gguf file, but got a folder");
+  EXPECT_MESSAGE(messageOf(importModel(&context, folder.string())), "config.json' cannot be read");
   SmallModel model;
   model.metadata.erase("general.architecture");
   EXPECT_MESSAGE(refusal(model), "general.architecture");

@@ -1,5 +1,5 @@
-// Imported models are right to the logit: the tiny checkpoints of ../shared/reference as GGUF files, evaluated by the
-// reference evaluator, against the logits that the transformers library computed.
+// Imported models are right to the logit: the tiny checkpoints of ../shared/reference as they are, and as GGUF files,
+// evaluated by the reference evaluator, against the logits that the transformers library computed.
 #include "lib/Reference/Evaluator.h"
 #include "test/lib/Import/ImportTesting.h"
 #include "test/lib/Import/TinyCheckpoint.h"
@@ -14,20 +14,26 @@ using reference::Tensor;
 
 namespace {
 
-class ImportLogits : public ImportTest, public ::testing::WithParamInterface<const char *> {};
+class ImportLogits : public ImportTest, public ::testing::WithParamInterface<const char *> {
+protected:
+  void SetUp() override {
+    ImportTest::SetUp();
+    checkpoint = std::string(SPRIG_SHARED_DIR "/reference/tiny/") + GetParam();
+    if (!std::filesystem::exists(checkpoint))
+      GTEST_SKIP() << "needs " << checkpoint;
+  }
+  /// The model at `source` gives the logits that the checkpoint expects.
+  void expectLogits(const std::string &source);
 
-TEST_P(ImportLogits, AreThoseOfTransformers) {
-  const std::string checkpoint = std::string(SPRIG_SHARED_DIR "/reference/tiny/") + GetParam();
-  if (!std::filesystem::exists(checkpoint))
-    GTEST_SKIP() << "needs " << checkpoint;
+  std::string checkpoint;
+};
+
+void ImportLogits::expectLogits(const std::string &source) {
   llvm::Expected<ExpectedLogits> expected = readExpectedLogits(checkpoint);
   ASSERT_TRUE(bool(expected)) << llvm::toString(expected.takeError());
-  llvm::Error converted = convertToGGUF(checkpoint, path("model.gguf"));
-  ASSERT_FALSE(bool(converted)) << llvm::toString(std::move(converted));
-
   ImportOptions options;
   options.folder = folder.string();
-  llvm::Expected<OwningOpRef<ModuleOp>> module = importModel(&context, path("model.gguf"), options);
+  llvm::Expected<OwningOpRef<ModuleOp>> module = importModel(&context, source, options);
   ASSERT_TRUE(bool(module)) << llvm::toString(module.takeError());
   std::unique_ptr<reference::Evaluator> evaluator = reference::Evaluator::create(**module, folder.string());
   ASSERT_TRUE(evaluator);
@@ -51,6 +57,16 @@ TEST_P(ImportLogits, AreThoseOfTransformers) {
   }
 }
 
+TEST_P(ImportLogits, OfAFolder) { expectLogits(checkpoint); }
+
+class GGUFLogits : public ImportLogits {};
+
+TEST_P(GGUFLogits, OfAFile) {
+  llvm::Error converted = convertToGGUF(checkpoint, path("model.gguf"));
+  ASSERT_FALSE(bool(converted)) << llvm::toString(std::move(converted));
+  expectLogits(path("model.gguf"));
+}
+
 std::string nameOf(const ::testing::TestParamInfo<const char *> &info) {
   std::string name = info.param;
   std::replace(name.begin(), name.end(), '-', '_');
@@ -58,6 +74,10 @@ std::string nameOf(const ::testing::TestParamInfo<const char *> &info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, ImportLogits,
+                         ::testing::Values("gemma2", "gemma3", "gpt2", "llama", "llama-head-dim-24", "llama-tied-bf16",
+                                           "llama3-rope", "mistral-swa", "mixtral", "olmo2", "phi3", "qwen2", "qwen3"),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(Tiny, GGUFLogits,
                          ::testing::Values("llama", "llama-head-dim-24", "llama-tied-bf16", "llama3-rope",
                                            "mistral-swa"),
                          nameOf);
