@@ -8,7 +8,7 @@ runtime=(g++ cmake ninja-build libflatbuffers-dev flatbuffers-compiler libxxhash
          libvulkan-dev nlohmann-json3-dev mesa-vulkan-drivers libvulkan1)
 build=(libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools clang-22 mold ccache libeigen3-dev libcli11-dev
        spirv-tools python3 python3-pip ca-certificates unzip git)
-test=(libgtest-dev libgmock-dev vulkan-validationlayers)
+test=(libgtest-dev libgmock-dev vulkan-validationlayers libclang-rt-22-dev)
 
 case "${1:-build}" in
   runtime) wanted=("${runtime[@]}") ;;

@@ -266,7 +266,8 @@ std::vector<uint8_t> packageBytes(const std::vector<uint8_t> &metadata,
   head.headerHash = XXH3_64bits(&head, offsetof(Header, headerHash));
   std::vector<uint8_t> bytes(head.weightsOffset + weights.size());
   std::memcpy(bytes.data(), &head, sizeof(head));
-  std::memcpy(bytes.data() + kPageBytes, metadata.data(), metadata.size());
+  if (!metadata.empty())
+    std::memcpy(bytes.data() + kPageBytes, metadata.data(), metadata.size());
   if (!weights.empty())
     std::memcpy(bytes.data() + head.weightsOffset, weights.data(),
                 weights.size());

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Builds the fuzzers with AddressSanitizer and UndefinedBehaviorSanitizer and runs each of them. A crash leaves its
+# input in build/fuzz/NAME/ and makes the exit code non-zero. Corpora are kept in build/fuzz/NAME/corpus.
+#
+# usage: test/fuzz/run.sh [SECONDS-EACH [NAME...]]      (default: 5 seconds, all)
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+build=$root/build/fuzz
+seconds=${1:-5}
+shift || true
+names=("$@")
+[[ ${#names[@]} -gt 0 ]] || names=(GGUFFuzzer SafetensorsFuzzer TokenizerFuzzer TemplateFuzzer PackageFuzzer)
+
+compiler=$(command -v clang++-22 || true)
+if [[ -z $compiler ]] || ! echo 'extern "C" int LLVMFuzzerTestOneInput(const char *, unsigned long) { return 0; }' |
+    "$compiler" -x c++ -fsanitize=fuzzer,address - -o /dev/null 2>/dev/null; then
+  echo "skipped: clang 22 has no sanitizers here (Debian: libclang-rt-22-dev)"
+  exit 77
+fi
+cmake -G Ninja -S "$root/test/fuzz" -B "$build" -DCMAKE_CXX_COMPILER=clang++-22 -DCMAKE_C_COMPILER=clang-22 >"$build.log" 2>&1 ||
+  { cat "$build.log" >&2; exit 1; }
+ninja -C "$build" --quiet
+
+seed() { # NAME: prints the folder of its seeds, made anew
+  local folder=$build/$1/seeds
+  rm -rf "$folder"
+  mkdir -p "$folder" "$build/$1/corpus"
+  case $1 in
+    GGUFFuzzer) python3 "$root/test/fuzz/make_gguf_seeds.py" "$folder" ;;
+    SafetensorsFuzzer) python3 - "$folder" <<'PY' ;;
+import json, struct, sys
+for i, header in enumerate([{"a": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]}},
+                            {"__metadata__": {"format": "pt"}, "b\\u00e9": {"dtype": "BF16", "shape": [], "data_offsets": [0, 2]}}]):
+    text = json.dumps(header).encode()
+    open(f"{sys.argv[1]}/{i}", "wb").write(struct.pack("<Q", len(text)) + text + bytes(16 if i == 0 else 2))
+PY
+    TemplateFuzzer) python3 - "$folder" "$root/test/runtime/Text/template_cases.json" <<'PY' ;;
+import json, sys
+def templates(value):
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key == "template" and isinstance(inner, str):
+                yield inner
+            else:
+                yield from templates(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from templates(inner)
+for i, text in enumerate(sorted(set(templates(json.load(open(sys.argv[2])))))):
+    open(f"{sys.argv[1]}/{i}", "w").write(text)
+PY
+    PackageFuzzer) "$build/bin/MakePackageSeed" "$folder/tiny" ;;
+  esac
+  echo "$folder"
+}
+
+failed=0
+for name in "${names[@]}"; do
+  seeds=$(seed "$name")
+  # LLVM is not instrumented, so its containers would look overflown.
+  if ! (cd "$build/$name" && ASAN_OPTIONS=detect_container_overflow=0 UBSAN_OPTIONS=print_stacktrace=1 \
+      "$build/bin/$name" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 -close_fd_mask=1 \
+      corpus seeds >log 2>&1); then
+    echo "$name: FAILED; see $build/$name/log" >&2
+    tail -40 "$build/$name/log" >&2
+    failed=1
+    continue
+  fi
+  printf '%s: %s executions\n' "$name" "$(sed -n 's/^stat::number_of_executed_units: *//p' "$build/$name/log")"
+done
+exit $failed
