@@ -445,16 +445,15 @@ Values KernelBuilder::reduceAll(Values values, unsigned lanes,
   for (auto [i, value] : llvm::enumerate(values))
     store(value, array, add(localId(), int64_t(i) * group));
   barrier();
-  // The order of the shuffles: neighbours first.
+  // The order of the shuffles: neighbours first. Every lane reads its run from
+  // the start.
+  Value within = rem(div(localId(), stride), lanes);
+  Value first = sub(localId(), mul(within, stride));
   for (auto [i, value] : llvm::enumerate(values)) {
     Values level;
-    for (unsigned lane = 0; lane < lanes; ++lane) {
-      Value place = add(localId(), int64_t(i) * group + lane * stride);
-      // Lanes other than the first of a run read somewhere, but within the
-      // array.
+    for (unsigned lane = 0; lane < lanes; ++lane)
       level.push_back(
-          load(array, min(place, index(group * int64_t(values.size()) - 1))));
-    }
+          load(array, add(first, int64_t(i) * group + lane * stride)));
     while (level.size() > 1) {
       Values half;
       for (size_t j = 0; j < level.size(); j += 2)

@@ -22,6 +22,8 @@ FailureOr<LinearSpec> LinearSpec::fromAttr(DictionaryAttr attr,
   reader.read("norm", spec.norm);
   reader.read("bias", spec.bias);
   reader.read("residual", spec.residual);
+  reader.maybe("eps", spec.eps);
+  reader.maybe("count", spec.count, 1);
   reader.maybe("outputs", spec.outputs, 1);
   reader.maybe("stride", spec.stride, 1);
   if (failed(reader.finish()))
@@ -57,6 +59,10 @@ FailureOr<LinearSpec> LinearSpec::fromAttr(DictionaryAttr attr,
     if (spec.residual || spec.stride)
       reader.fail("expects neither residual nor stride with outputs");
   }
+  if ((spec.eps != 0 || spec.count) && !spec.ownFactor())
+    reader.fail("expects eps and count only together, with a norm");
+  if (spec.eps < 0)
+    reader.fail("expects eps above 0, but got " + Twine(spec.eps));
   if (spec.stride && spec.stride < spec.n)
     reader.fail("expects a stride of at least n = " + Twine(spec.n) +
                 ", but got " + Twine(spec.stride));
@@ -75,6 +81,8 @@ DictionaryAttr LinearSpec::toAttr(MLIRContext *context) const {
       .flag("norm", norm)
       .flag("bias", bias)
       .flag("residual", residual)
+      .add("eps", eps)
+      .add("count", count)
       .add("outputs", outputs)
       .add("stride", stride)
       .done();
@@ -94,6 +102,12 @@ FailureOr<LinearSchedule> LinearSpec::schedule(const TargetProfile &profile,
   return LinearSchedule::from(*choices, profile, emitError);
 }
 
+std::string LinearSpec::normKey() const {
+  if (!ownFactor())
+    return norm ? " norm" : "";
+  return llvm::formatv(" norm of {0} eps {1:e}", count ? count : k, eps);
+}
+
 FailureOr<KernelInterface> LinearSpec::interface(const TargetProfile &profile,
                                                  EmitError emitError) const {
   FailureOr<LinearSchedule> chosen = schedule(profile, emitError);
@@ -106,7 +120,7 @@ FailureOr<KernelInterface> LinearSpec::interface(const TargetProfile &profile,
     outs += (outs.empty() ? " outputs=" : ",") + std::to_string(rows);
   interface.key = llvm::formatv(
       "linear {0} n={1} k={2} tokens={3}{4}{5}{6}{7}{8}{9} | {10}", info.name,
-      n, k, tokens, gate.empty() ? "" : " gate=" + gate, norm ? " norm" : "",
+      n, k, tokens, gate.empty() ? "" : " gate=" + gate, normKey(),
       bias ? " bias" : "", residual ? " residual" : "", outs,
       stride ? " stride=" + std::to_string(stride) : "", chosen->key());
   interface.name = KernelInterface::nameFor(
@@ -139,7 +153,8 @@ FailureOr<KernelInterface> LinearSpec::interface(const TargetProfile &profile,
         k % 4 == 0 ? TexelFormat::Rgba32Sfloat : TexelFormat::R32Sfloat;
   if (norm) {
     bind("gamma", Access::Read, k, false);
-    bind("factor", Access::Read, 1, true);
+    if (!ownFactor())
+      bind("factor", Access::Read, 1, true);
   }
   if (bias)
     bind("bias", Access::Read, n, false);
@@ -162,16 +177,18 @@ FailureOr<KernelInterface> LinearSpec::interface(const TargetProfile &profile,
   interface.tokenTile = uint32_t(tokens);
   if (chosen->x != LinearSchedule::X::Direct)
     interface.subgroupSize = profile.subgroupSize;
-  // Slices meet by shuffles within a subgroup, else in shared memory.
-  if (chosen->split > 1) {
+  // Slices, and the lanes that each hold a part of the sum of squares, meet by
+  // shuffles within a subgroup, else in shared memory.
+  if (chosen->split > 1 || ownFactor()) {
     bool shuffles =
         profile.canShuffle() && 8 * chosen->split <= profile.subgroupSize;
+    int64_t sums = ownFactor() ? tokens : 0;
+    if (chosen->split > 1)
+      sums += tokens * chosen->rows * (gate.empty() ? 1 : 2);
     if (shuffles)
       interface.subgroupSize = profile.subgroupSize;
     else
-      interface.sharedBytes =
-          uint32_t(tokens * chosen->rows * (gate.empty() ? 1 : 2)) *
-          interface.workgroup[0] * 4;
+      interface.sharedBytes = uint32_t(sums) * interface.workgroup[0] * 4;
   }
   return interface;
 }

@@ -4,17 +4,19 @@
 // Spec: {format, n, k, tokens = rows of x that one group works on (1, 2, 4, 8,
 // 16, …),
 //        gate? = "silu" | "gelu" | "gelu_tanh": two weights, y = act(gate · x)
-//        * (up · x), norm? : x is multiplied by γ[K] on load and y by factor[T]
-//        (rms_factor) before everything below, bias? : f32 [N] is added,
+//        * (up · x), norm? : x is multiplied by γ[K] on load and y by a factor
+//        before everything below: by factor[T] (rms_factor), or, where eps is
+//        given, by 1 / sqrt(sum of x² / count + eps) of the row itself (count
+//        defaults to K), bias? : f32 [N] is added,
 //        residual? : f32 [T][N] is added last, outputs? = [n0, n1, …]: N is
 //        split over several y buffers,  stride? = numbers between rows of y
 //        (default N)}.
 //
 // Bindings, in this order: the planes of the weight in the layout tiled<rows=8>
 // (lib/Quant/Layout.h), named "weight.<plane>", or "gate.<plane>" then
-// "up.<plane>"; "x" f32 [T][K]; "gamma" f32 [K] and "factor" f32 [T]; "bias";
-// "residual"; "y" or "y0", "y1", …. x, factor, residual and y hold whole tiles
-// of `tokens` rows.
+// "up.<plane>"; "x" f32 [T][K]; "gamma" f32 [K], and "factor" f32 [T] without
+// eps; "bias"; "residual"; "y" or "y0", "y1", …. x, factor, residual and y hold
+// whole tiles of `tokens` rows.
 //
 // Accumulation contract. The order of operations behind one y[t][n] is fixed by
 // the format, K and the schedule's `split` and `chains`, and by nothing else:
@@ -29,6 +31,9 @@
 //   sum of x is a balanced tree over quads
 //     of numbers, (x0 + x1) + (x2 + x3) within a quad.
 //   - Slices are added as a balanced tree.
+//   - The sum of x²: lane q of eight adds up quad q of every chunk of its
+//   slice's steps, each as (x0² + x1²) + (x2² + x3²); lanes, then slices, are
+//   added as a balanced tree.
 #ifndef SPRIG_CODEGEN_KERNELS_LINEAR_H
 #define SPRIG_CODEGEN_KERNELS_LINEAR_H
 
@@ -78,6 +83,8 @@ struct LinearSpec {
   int64_t n = 0, k = 0, tokens = 1;
   std::string gate;
   bool norm = false, bias = false, residual = false;
+  double eps = 0;    ///< of the kernel's own RMS factor; 0: factor is bound
+  int64_t count = 0; ///< numbers that the mean is over; 0: K
   SmallVector<int64_t> outputs; ///< empty: one y of N rows
   int64_t stride = 0;           ///< 0: as many as the output has rows
 
@@ -90,6 +97,9 @@ struct LinearSpec {
                                      EmitError emitError) const;
   void build(KernelBuilder &builder, const KernelInterface &interface) const;
 
+  std::string normKey() const;
+  /// Whether the kernel finds the RMS factor itself.
+  bool ownFactor() const { return norm && eps != 0; }
   int64_t tiles() const { return (n + 7) / 8; }
   /// Row tiles that a workgroup covers under `schedule`, and the groups that
   /// all of them take.

@@ -45,11 +45,13 @@ private:
   Values step(Value block, Value stepOfBlock, unsigned count, ValueRange sums);
   void accumulate(ArrayRef<WeightChunk> rows, XChunk &x, unsigned token,
                   MutableArrayRef<Value> sums);
-  Values addSlices(Values sums);
+  void addSlices(Values &sums);
   void finish(ValueRange sums);
+  Values factors(ValueRange sums);
   void store(Value value, unsigned row, unsigned token);
   unsigned binding(StringRef role) const;
-  /// Sums are ordered [row set][token].
+  /// Sums are ordered [row set][token]; behind them, where the kernel finds the
+  /// RMS factor, come the sums of squares by token.
   size_t at(size_t rowSet, size_t token) const {
     return rowSet * size_t(spec.tokens) + token;
   }
@@ -118,7 +120,8 @@ void LinearKernel::open() {
     }
   source = XSource::create(
       b, schedule, codec, spec.k, binding("x"),
-      spec.norm ? std::optional(binding("gamma")) : std::nullopt, firstToken);
+      spec.norm ? std::optional(binding("gamma")) : std::nullopt,
+      spec.ownFactor(), firstToken);
 }
 
 void LinearKernel::accumulate(ArrayRef<WeightChunk> rows, XChunk &x,
@@ -179,8 +182,13 @@ Values LinearKernel::step(Value block, Value stepOfBlock, unsigned count,
       offset = b.add(offset, chunks[0].dynamicOffset);
     offset = b.add(offset, chunks[0].offset);
     XChunk x(*source, offset, chunks[0].count, c);
-    for (unsigned token = 0; token < spec.tokens; ++token)
+    for (unsigned token = 0; token < spec.tokens; ++token) {
       accumulate(chunks, x, token, sums);
+      if (spec.ownFactor()) {
+        Value &squares = sums[at(rowSets.size(), token)];
+        squares = b.add(squares, x.squares(token));
+      }
+    }
   }
   return sums;
 }
@@ -190,7 +198,7 @@ Values LinearKernel::mainLoop() {
   int64_t whole = spec.k / codec.blockElements() * steps;
   unsigned tail =
       unsigned(spec.k % codec.blockElements()); // plain formats only
-  Values zeros(rowSets.size() * size_t(spec.tokens), b.constant(0.0f));
+  Values zeros(at(rowSets.size() + spec.ownFactor(), 0), b.constant(0.0f));
   Values sums = zeros;
   if (whole) // drivers need not see a loop without rounds
     sums = b.loop(schedule.split == 1 ? b.index(0) : slice, b.index(whole),
@@ -210,10 +218,14 @@ Values LinearKernel::mainLoop() {
       [&] { return step(block, {}, tail, sums); }, [&] { return sums; });
 }
 
-Values LinearKernel::addSlices(Values sums) {
-  if (schedule.split == 1)
-    return sums;
-  return b.reduceAll(sums, unsigned(schedule.split), /*stride=*/8);
+void LinearKernel::addSlices(Values &sums) {
+  auto split = unsigned(schedule.split);
+  Values squares(ArrayRef(sums).drop_front(at(rowSets.size(), 0)));
+  sums.truncate(at(rowSets.size(), 0));
+  if (split > 1)
+    sums = b.reduceAll(sums, split, /*stride=*/8);
+  if (!squares.empty())
+    sums.append(b.reduceAll(squares, 8 * split, /*stride=*/1));
 }
 
 void LinearKernel::store(Value value, unsigned rowSet, unsigned token) {
@@ -249,11 +261,25 @@ void LinearKernel::store(Value value, unsigned rowSet, unsigned token) {
     write();
 }
 
+Values LinearKernel::factors(ValueRange sums) {
+  Values list;
+  for (unsigned token = 0; spec.norm && token < spec.tokens; ++token) {
+    if (!spec.ownFactor()) {
+      list.push_back(
+          b.load(binding("factor"), b.add(firstToken, int64_t(token))));
+      continue;
+    }
+    double count = double(spec.count ? spec.count : spec.k);
+    Value mean = b.fma(sums[at(rowSets.size(), token)],
+                       b.constant(float(1.0 / count)),
+                       b.constant(float(spec.eps)));
+    list.push_back(b.div(b.constant(1.0f), b.sqrt(mean)));
+  }
+  return list;
+}
+
 void LinearKernel::finish(ValueRange sums) {
-  Values factors;
-  for (unsigned token = 0; spec.norm && token < spec.tokens; ++token)
-    factors.push_back(
-        b.load(binding("factor"), b.add(firstToken, int64_t(token))));
+  Values factor = factors(sums);
   for (unsigned r = 0; r < schedule.rows; ++r) {
     Value bias;
     if (spec.bias) {
@@ -263,7 +289,7 @@ void LinearKernel::finish(ValueRange sums) {
     for (unsigned token = 0; token < spec.tokens; ++token) {
       auto scaled = [&](size_t rowSet) {
         Value sum = sums[at(rowSet, token)];
-        return spec.norm ? b.mul(sum, factors[token]) : sum;
+        return spec.norm ? b.mul(sum, factor[token]) : sum;
       };
       Value value = scaled(r);
       if (bias)
@@ -278,7 +304,8 @@ void LinearKernel::finish(ValueRange sums) {
 
 void LinearKernel::build() {
   open();
-  Values sums = addSlices(mainLoop());
+  Values sums = mainLoop();
+  addSlices(sums);
   if (schedule.split == 1)
     finish(sums);
   else

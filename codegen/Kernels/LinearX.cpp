@@ -7,15 +7,17 @@ namespace mlir::llm {
 std::unique_ptr<XSource>
 XSource::create(KernelBuilder &b, const LinearSchedule &schedule,
                 const BlockCodec &codec, int64_t k, unsigned binding,
-                std::optional<unsigned> gamma, Value firstToken) {
+                std::optional<unsigned> gamma, bool squares,
+                Value firstToken) {
   std::unique_ptr<XSource> source(new XSource(b, schedule, codec));
   source->k = k;
   source->binding = binding;
   source->gamma = gamma;
   source->firstToken = firstToken;
+  if (squares || schedule.x != LinearSchedule::X::Direct)
+    source->quad = b.rem(b.localId(), 8);
   if (schedule.x != LinearSchedule::X::Direct) {
     Value lane = b.toI32(b.localId());
-    source->quad = b.rem(b.localId(), 8);
     // With subgroups of 8 this is zero, but a driver that knew it would turn
     // the shuffles into general broadcasts, which some drivers do by a search
     // for the first active lane.
@@ -42,42 +44,47 @@ Value XSource::laneFactor(unsigned chunk, unsigned j) {
   return factor;
 }
 
-/// The four numbers from 4 * quad of the chunk on; zero past `count`.
-Values XChunk::quadOf(unsigned token, Value quad) {
-  Value line = b.add(source.firstToken, int64_t(token));
+Values XChunk::gather(unsigned from, Value start, Value quad) {
   std::optional<int64_t> fixed = getConstantIntValue(quad);
-  auto gather =
-      [&](Value row) { // x[row + offset + 4 quad …], γ where `row` is null
-        unsigned from = row ? source.binding : *source.gamma;
-        Value start = row ? b.add(row, offset) : offset;
-        Values numbers;
-        if (source.k % 4 == 0) {
-          bool guarded = !fixed && count < kChunk;
-          Value at = guarded ? b.min(quad, b.index(count / 4 - 1)) : quad;
-          numbers = b.unpack(b.load(from, b.add(b.div(start, 4), at)));
-          if (guarded)
-            for (Value &number : numbers)
-              number =
-                  b.select(b.less(quad, count / 4), number, b.constant(0.0f));
-          return numbers;
-        }
-        Value first = b.mul(quad, 4);
-        for (unsigned j = 0; j < 4; ++j) {
-          if (fixed && *fixed * 4 + j >= count)
-            break;
-          Value place = b.add(first, int64_t(j));
-          bool guarded = !fixed && count < kChunk;
-          Value at = guarded ? b.min(place, b.index(count - 1)) : place;
-          Value number = b.load(from, b.add(start, at));
-          numbers.push_back(
-              guarded ? b.select(b.less(place, count), number, b.constant(0.0f))
-                      : number);
-        }
-        return numbers;
-      };
-  Values numbers = gather(b.mul(line, source.k));
+  bool guarded = !fixed && count < kChunk;
+  Values numbers;
+  if (source.k % 4 == 0) {
+    Value at = guarded ? b.min(quad, b.index(count / 4 - 1)) : quad;
+    numbers = b.unpack(b.load(from, b.add(b.div(start, 4), at)));
+    if (guarded)
+      for (Value &number : numbers)
+        number = b.select(b.less(quad, count / 4), number, b.constant(0.0f));
+    return numbers;
+  }
+  Value first = b.mul(quad, 4);
+  for (unsigned j = 0; j < 4; ++j) {
+    if (fixed && *fixed * 4 + j >= count)
+      break;
+    Value place = b.add(first, int64_t(j));
+    Value at = guarded ? b.min(place, b.index(count - 1)) : place;
+    Value number = b.load(from, b.add(start, at));
+    numbers.push_back(
+        guarded ? b.select(b.less(place, count), number, b.constant(0.0f))
+                : number);
+  }
+  return numbers;
+}
+
+Values XChunk::quadOfX(unsigned token, Value quad) {
+  Value line = b.add(source.firstToken, int64_t(token));
+  return gather(source.binding, b.add(b.mul(line, source.k), offset), quad);
+}
+
+const Values &XChunk::quadOfGamma(Value quad) {
+  Values &known = gammas[quad]; // once for all tokens
+  if (known.empty())
+    known = gather(*source.gamma, offset, quad);
+  return known;
+}
+
+Values XChunk::timesGamma(Values numbers, Value quad) {
   if (source.gamma)
-    for (auto [number, weight] : llvm::zip_equal(numbers, gather({})))
+    for (auto [number, weight] : llvm::zip_equal(numbers, quadOfGamma(quad)))
       number = b.mul(number, weight);
   return numbers;
 }
@@ -91,15 +98,26 @@ XChunk::Token &XChunk::fetch(unsigned token) {
   known.all.resize(kChunk);
   if (!exchanged()) {
     for (unsigned quad = 0; quad * 4 < count; ++quad)
-      known.raw.append(quadOf(token, b.index(quad)));
+      known.raw.append(
+          timesGamma(quadOfX(token, b.index(quad)), b.index(quad)));
     return known;
   }
-  known.lane = quadOf(token, source.quad);
+  known.plain = quadOfX(token, source.quad);
+  known.lane = timesGamma(known.plain, source.quad);
   known.laneScaled = known.lane;
   if (source.schedule.prescale)
     for (auto [j, number] : llvm::enumerate(known.laneScaled))
       number = b.mul(number, source.laneFactor(chunk, unsigned(j)));
   return known;
+}
+
+Value XChunk::squares(unsigned token) {
+  // Lanes that have all numbers still load theirs anew: which they would be of
+  // those at hand is known at run time only.
+  Values x = exchanged() ? fetch(token).plain : quadOfX(token, source.quad);
+  for (Value &number : x)
+    number = b.mul(number, number);
+  return b.add(b.add(x[0], x[1]), b.add(x[2], x[3]));
 }
 
 Value XChunk::spread(Value laneValue, unsigned lane) {

@@ -13,7 +13,7 @@ public:
   static std::unique_ptr<XSource>
   create(KernelBuilder &b, const LinearSchedule &schedule,
          const BlockCodec &codec, int64_t k, unsigned binding,
-         std::optional<unsigned> gamma, Value firstToken);
+         std::optional<unsigned> gamma, bool squares, Value firstToken);
 
 private:
   friend class XChunk;
@@ -31,7 +31,8 @@ private:
   unsigned binding = 0;
   std::optional<unsigned> gamma;
   Value firstToken;
-  Value quad; ///< the quad of a chunk that this lane fetches for its neighbours
+  Value quad; ///< the quad of a chunk that this lane fetches for its
+              ///< neighbours, or whose squares it adds up
   Value base; ///< first lane of the eight that share a chunk, as an i32 whose
               ///< value the driver cannot know
 };
@@ -52,16 +53,25 @@ public:
   /// whole quads.
   Value sum(unsigned token, unsigned first, unsigned count);
 
+  /// The sum of the squares of this lane's quad of the chunk, before γ.
+  Value squares(unsigned token);
+
 private:
   struct Token {
     Values lane;             ///< exchange: the quad that this lane holds
     Values laneScaled;       ///< the same, divided
+    Values plain;            ///< the same, before γ
     SmallVector<Value> sums; ///< exchange: see sum()
     SmallVector<Value> raw;  ///< direct: numbers by k
     SmallVector<Value> all;  ///< divided, in every lane, by k
   };
   Token &fetch(unsigned token);
-  Values quadOf(unsigned token, Value quad);
+  /// Four numbers from 4 * quad of the chunk on; zero past `count`. Of x, and
+  /// of γ.
+  Values quadOfX(unsigned token, Value quad);
+  const Values &quadOfGamma(Value quad);
+  Values timesGamma(Values numbers, Value quad);
+  Values gather(unsigned from, Value start, Value quad);
   bool exchanged() const {
     return source.schedule.x != LinearSchedule::X::Direct;
   }
@@ -72,6 +82,7 @@ private:
   Value offset;
   unsigned count, chunk;
   SmallVector<Token, 16> tokens;
+  DenseMap<Value, Values> gammas; ///< by quad
 };
 
 } // namespace mlir::llm

@@ -6,6 +6,16 @@
 namespace mlir::llm {
 namespace {
 
+/// The RMS factor that a product scales its rows by, where it is of the rows
+/// that the product reads anyway and the kernel can find it on the way.
+template <typename OpT> RmsScaleOp findsFactor(ProgramLowering &p, OpT op) {
+  auto scale =
+      p.resolve(op.getRowScale()).template getDefiningOp<RmsScaleOp>();
+  bool same = scale && !scale.getEps().isZero() &&
+              p.resolve(scale.getInput()) == p.resolve(op.getInput());
+  return same ? scale : nullptr;
+}
+
 /// What linear and gated_linear have in common: x, the norm, the result, and
 /// the spec's shape.
 template <typename OpT>
@@ -38,7 +48,12 @@ LogicalResult prepare(ProgramLowering &p, OpT op, const WeightOperand &weight,
   if (!op.getRowScale())
     return op.emitOpError("expects a row_scale beside gamma, but got none; "
                           "scale the weight's columns instead");
-  operands.push_back({"factor", p.view(op.getRowScale())});
+  if (auto scale = findsFactor(p, op)) {
+    spec.eps = scale.getEps().convertToDouble();
+    spec.count = scale.getCount().value_or(0);
+  } else {
+    operands.push_back({"factor", p.view(op.getRowScale())});
+  }
   return success();
 }
 
@@ -198,6 +213,14 @@ LogicalResult lowerGatedLinear(ProgramLowering &p, GatedLinearOp op) {
 }
 
 } // namespace
+
+bool findsFactor(ProgramLowering &p, Operation *user, Value factor) {
+  auto check = [&](auto product) {
+    return product && product.getRowScale() == factor &&
+           findsFactor(p, product);
+  };
+  return check(dyn_cast<LinearOp>(user)) || check(dyn_cast<GatedLinearOp>(user));
+}
 
 ArrayRef<OpLoweringRow> linearLowerings() {
   static const OpLoweringRow rows[] = {

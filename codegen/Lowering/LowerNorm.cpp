@@ -89,6 +89,10 @@ LogicalResult lowerNorm(ProgramLowering &p, NormOp op) {
 }
 
 LogicalResult lowerRmsScale(ProgramLowering &p, RmsScaleOp op) {
+  if (llvm::all_of(op->getUsers(), [&](Operation *user) {
+        return findsFactor(p, user, op.getResult());
+      }))
+    return success();
   RmsFactorSpec spec;
   spec.width = p.rowElements(op.getInput());
   spec.count = op.getCount().value_or(spec.width);

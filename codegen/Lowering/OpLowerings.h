@@ -35,6 +35,10 @@ ArrayRef<OpLoweringRow> embeddingLowerings();
 ArrayRef<OpLoweringRow> linearLowerings();
 ArrayRef<OpLoweringRow> normLowerings();
 
+/// Whether `user` is a product whose kernel finds `factor`, an RMS factor of the
+/// rows that it reads, on the way.
+bool findsFactor(ProgramLowering &program, Operation *user, Value factor);
+
 /// The end of a `sample` program: draws a token from the logits and advances
 /// the control block.
 LogicalResult lowerSampling(ProgramLowering &program, Operation *at,

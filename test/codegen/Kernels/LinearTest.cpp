@@ -164,7 +164,7 @@ public:
     for (const Weight &weight : weights)
       for (float value : weight.values)
         largest = std::max(largest, double(std::fabs(value)));
-    double sum = largest * double(spec.k);
+    double sum = largest * double(spec.k) * (spec.ownFactor() ? 2 : 1);
     double bound = 4e-7 * sum + 4e-6;
     return spec.gate.empty() ? bound : bound * (2 + sum);
   }
