@@ -112,7 +112,8 @@ int main(int argc, char **argv) {
                  "slots of the key-value caches (default: as imported)")
       ->check(CLI::PositiveNumber);
   app.add_option("--widths", options.widths,
-                 "tokens of a step to make programs for (default 1,4,16,64)")
+                 "tokens of a step to make programs for (default: the "
+                 "target's, up to 64)")
       ->delimiter(',')
       ->check(CLI::Range(1, 4096));
   app.add_option("--self-test", options.selfTestTokens,

@@ -62,7 +62,7 @@ FailureOr<LinearSpec> LinearSpec::fromAttr(DictionaryAttr attr,
   if ((spec.eps != 0 || spec.count) && !spec.ownFactor())
     reader.fail("expects eps and count only together, with a norm");
   if (spec.eps < 0)
-    reader.fail("expects eps above 0, but got " + Twine(spec.eps));
+    reader.fail("expects eps above 0, but got " + Twine(std::to_string(spec.eps)));
   if (spec.stride && spec.stride < spec.n)
     reader.fail("expects a stride of at least n = " + Twine(spec.n) +
                 ", but got " + Twine(spec.stride));

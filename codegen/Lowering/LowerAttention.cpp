@@ -241,7 +241,7 @@ LogicalResult dispatchAttention(ProgramLowering &p, const AttentionSpec &spec,
       return failure();
     counts = *written;
     // What of it is written follows the context, so nothing counts as touched.
-    uint64_t rows = uint64_t(ProgramLowering::paddedRows(p.width()));
+    uint64_t rows = uint64_t(p.paddedRows(p.width()));
     uint64_t results = rows * uint64_t(spec.heads * spec.parts);
     operands.push_back(
         {"partial", p.scratch("splits", results * uint64_t(spec.headSize) * 4),

@@ -32,22 +32,31 @@ struct LowerToPlan final : impl::LowerToPlanPassBase<LowerToPlan> {
     if (targets.empty())
       return module.emitError("expects at least one target, but got none; give "
                               "targets=NAME[,NAME…]");
-    SmallVector<int64_t> sizes(widths.begin(), widths.end());
-    if (sizes.empty())
-      sizes = {1, 4, 16, 64};
-    llvm::sort(sizes);
-    sizes.erase(llvm::unique(sizes), sizes.end());
-    if (sizes.front() != 1)
-      return module.emitError("expects 1 among the widths, but the least is ")
-             << sizes.front();
-    FailureOr<LoweringShape> shape = findShape(module, sizes.back());
+    std::vector<TargetProfile> profiles;
+    int64_t widest = 1;
+    for (StringRef name : targets) {
+      llvm::Expected<TargetProfile> profile = findProfile(name);
+      if (!profile)
+        return module.emitError() << llvm::toString(profile.takeError());
+      if (!widths.empty())
+        profile->widths.assign(widths.begin(), widths.end());
+      std::vector<int64_t> &sizes = profile->widths;
+      llvm::sort(sizes);
+      sizes.erase(llvm::unique(sizes), sizes.end());
+      if (sizes.front() != 1)
+        return module.emitError("expects 1 among the widths, but the least is ")
+               << sizes.front();
+      widest = std::max(widest, sizes.back());
+      profiles.push_back(std::move(*profile));
+    }
+    FailureOr<LoweringShape> shape = findShape(module, widest);
     if (failed(shape))
       return failure();
 
     WeightTable weights(module);
     FlatFunction flat(function);
-    for (StringRef name : targets)
-      if (failed(lowerTarget(module, name, *shape, sizes, flat, weights)))
+    for (auto [name, profile] : llvm::zip_equal(targets, profiles))
+      if (failed(lowerTarget(module, name, profile, *shape, flat, weights)))
         return failure();
     describeModel(module, function, *shape);
     function.erase();
@@ -91,16 +100,14 @@ struct LowerToPlan final : impl::LowerToPlanPassBase<LowerToPlan> {
   }
 
   LogicalResult lowerTarget(ModuleOp module, StringRef name,
-                            const LoweringShape &shape, ArrayRef<int64_t> sizes,
+                            const TargetProfile &profile,
+                            const LoweringShape &shape,
                             const FlatFunction &flat, WeightTable &weights) {
-    llvm::Expected<TargetProfile> profile = findProfile(name);
-    if (!profile)
-      return module.emitError() << llvm::toString(profile.takeError());
-    if (module.lookupSymbol(profile->name))
+    if (module.lookupSymbol(profile.name))
       return module.emitError("expects each target once, but got '")
-             << profile->name << "' twice";
-    TargetLowering target(module, *profile, name, weights, shape);
-    for (int64_t width : sizes)
+             << profile.name << "' twice";
+    TargetLowering target(module, profile, name, weights, shape);
+    for (int64_t width : profile.widths)
       for (auto kind : {plan::ProgramKind::append, plan::ProgramKind::sample,
                         plan::ProgramKind::logits}) {
         if (kind == plan::ProgramKind::logits && width > logitWidths)

@@ -61,7 +61,7 @@ def LowerToPlanPass : Pass<"llm-lower-to-plan", "ModuleOp"> {
   }];
   let options = [
     ListOption<"targets", "targets", "std::string", "Profiles, by name or JSON file; from special to general">,
-    ListOption<"widths", "widths", "int64_t", "Tokens of a step that programs are made for (default 1, 4, 16, 64)">,
+    ListOption<"widths", "widths", "int64_t", "Tokens of a step that programs are made for (default: the profile's)">,
     Option<"context", "context", "int64_t", /*default=*/"0",
            "Slots of the key-value caches; 0 keeps what the caches say">,
     Option<"logitWidths", "logits-widths", "int64_t", /*default=*/"16",

@@ -13,7 +13,7 @@ struct PlanPipelineOptions : PassPipelineOptions<PlanPipelineOptions> {
       *this, "targets", llvm::cl::desc("Profiles, by name or JSON file")};
   ListOption<int64_t> widths{
       *this, "widths",
-      llvm::cl::desc("Tokens of a step (default 1, 4, 16, 64)")};
+      llvm::cl::desc("Tokens of a step (default: the profile's)")};
   Option<int64_t> context{
       *this, "context",
       llvm::cl::desc("Slots of the key-value caches; 0: as imported"),

@@ -71,14 +71,11 @@ int64_t ProgramLowering::rowElements(Value value) {
 }
 
 int64_t ProgramLowering::paddedRows(int64_t rows) {
-  int64_t tile = std::min<int64_t>(16, llvm::PowerOf2Ceil(uint64_t(rows)));
-  return plan::alignTo(rows, tile);
+  return plan::alignTo(rows, tokenTile(rows));
 }
 
 int64_t ProgramLowering::tokenTile(int64_t rows) {
-  // Wider tiles need more registers than most devices have; narrower ones read
-  // the weights more often.
-  return std::min<int64_t>(8, llvm::PowerOf2Ceil(uint64_t(rows)));
+  return profile().tokenTile(rows);
 }
 
 void ProgramLowering::setView(Value result, Value view, int64_t rowCount) {

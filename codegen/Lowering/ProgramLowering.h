@@ -55,12 +55,10 @@ public:
   int64_t rowsOf(Value value) const;
   /// Elements of a row: 576 of tensor<?x576xf32>, and of tensor<?x9x64xf32>.
   static int64_t rowElements(Value value);
-  /// Rows that buffers of activations hold for `rows` rows: whole token tiles,
-  /// however wide (up to 16).
-  static int64_t paddedRows(int64_t rows);
-
+  /// Rows that buffers of activations hold for `rows` rows: whole token tiles.
+  int64_t paddedRows(int64_t rows);
   /// Rows that one group of a product works on in a step of `rows` rows.
-  static int64_t tokenTile(int64_t rows);
+  int64_t tokenTile(int64_t rows);
 
   /// Where the numbers of `value` are. Every operand of a needed operation has
   /// a view before it is lowered.

@@ -220,6 +220,16 @@ void readLists(Reader &reader, const json::Object &root, TargetProfile &profile,
       else
         profile.drivers.push_back(*driver);
     }
+  for (auto [key, into] : {std::pair("token_tiles", &profile.tokenTiles),
+                           {"widths", &profile.widths}})
+    if (const json::Array *list = reader.list(key, /*required=*/false)) {
+      into->clear();
+      for (const json::Value &value : *list) {
+        if (!value.getAsInteger())
+          return reader.expected("whole numbers", key, &value);
+        into->push_back(*value.getAsInteger());
+      }
+    }
   if (const json::Array *faults = reader.list("faults", /*required=*/false))
     for (const json::Value &value : *faults) {
       const json::Object *object = value.getAsObject();
@@ -369,6 +379,8 @@ std::string printProfile(const TargetProfile &profile) {
                     {"gflop_per_s", profile.rates.gflopPerSecond},
                     {"dispatch_us", profile.rates.dispatchMicroseconds}}},
       {"faults", std::move(faults)},
+      {"token_tiles", json::Array(profile.tokenTiles)},
+      {"widths", json::Array(profile.widths)},
       {"schedules", std::move(schedules)}};
   std::string text;
   llvm::raw_string_ostream(text)

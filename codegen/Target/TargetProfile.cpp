@@ -75,6 +75,16 @@ TargetProfile::findSchedule(llvm::StringRef family,
   return nullptr;
 }
 
+int64_t TargetProfile::tokenTile(int64_t tokens) const {
+  constexpr int64_t kReading = 3; // tokens that a weight's reading weighs
+  auto cost = [&](int64_t tile) {
+    return (tokens + tile - 1) / tile * (kReading + tile);
+  };
+  return *llvm::min_element(tokenTiles, [&](int64_t a, int64_t b) {
+    return cost(a) < cost(b);
+  });
+}
+
 double TargetProfile::estimateSeconds(uint64_t bytes, uint64_t macs) const {
   double reading = double(bytes) / (rates.readGbPerSecond * 1e9);
   double computing = 2.0 * double(macs) / (rates.gflopPerSecond * 1e9);
@@ -132,6 +142,15 @@ llvm::Error validateProfile(const TargetProfile &profile) {
     return invalid(profile, "expects limits.offset_alignment to be a power of "
                             "two up to 256, but got " +
                                 llvm::Twine(limits.offsetAlignment));
+  for (const auto &[key, list, most] :
+       {std::tuple("token_tiles", &profile.tokenTiles, int64_t(64)),
+        {"widths", &profile.widths, int64_t(4096)}})
+    if (list->empty() || list->front() != 1 || list->back() > most ||
+        llvm::adjacent_find(*list, std::greater_equal<int64_t>()) !=
+            list->end())
+      return invalid(profile, llvm::Twine("expects ") + key +
+                                  " that rise from 1 to at most " +
+                                  llvm::Twine(most));
   if (!(profile.rates.readGbPerSecond > 0 && profile.rates.gflopPerSecond > 0 &&
         profile.rates.dispatchMicroseconds >= 0))
     return invalid(profile, "expects rates above zero");

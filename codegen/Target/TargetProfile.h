@@ -3,8 +3,9 @@
 // the library, others are read from disk. No kernel asks for a vendor: it asks
 // for a feature, a limit or a schedule choice.
 //
-// The JSON object (description, drivers, faults and schedules may be left out,
-// every other key is required, unknown keys are refused):
+// The JSON object (description, drivers, faults, schedules, token_tiles and
+// widths may be left out, every other key is required, unknown keys are
+// refused):
 //
 //   name, description  strings
 //   drivers            names of Drivers.h: the runtime prefers the target on
@@ -22,6 +23,10 @@
 //   faults             [{ name, description }]: known faults of drivers that
 //                      schedules steer around
 //   schedules          { family: [rule, …] }: see ScheduleRule
+//   token_tiles        how many tokens one group of a product may work on: a
+//                      kernel each, which steps of all widths share
+//   widths             tokens of the steps that programs are made for, where
+//                      the user asks for none
 #ifndef SPRIG_CODEGEN_TARGET_TARGETPROFILE_H
 #define SPRIG_CODEGEN_TARGET_TARGETPROFILE_H
 
@@ -129,6 +134,8 @@ struct TargetProfile {
   TargetLimits limits;
   TargetRates rates;
   std::vector<TargetFault> faults;
+  std::vector<int64_t> tokenTiles = {1, 2, 4, 8};
+  std::vector<int64_t> widths = {1, 2, 4, 8, 16, 32, 64};
   std::map<std::string, std::vector<ScheduleRule>, std::less<>> schedules;
 
   bool has(Feature feature) const { return features >> unsigned(feature) & 1; }
@@ -143,6 +150,10 @@ struct TargetProfile {
   /// none.
   const ScheduleValues *findSchedule(llvm::StringRef family,
                                      const ScheduleValues &facts) const;
+
+  /// The tile for a step of `tokens`: the cheapest cover, where reading a
+  /// weight costs as much as what is computed with it for some tokens.
+  int64_t tokenTile(int64_t tokens) const;
 
   /// Rough seconds of a dispatch that touches `bytes` and does `macs`
   /// multiply-adds: the slower of the two, plus the cost of a dispatch.

@@ -74,6 +74,17 @@ TEST(TargetProfile, DriversAreNumbersOfTheVulkanRegistry) {
             std::string::npos);
 }
 
+TEST(TargetProfile, TilesCoverSteps) {
+  TargetProfile target = find("lavapipe");
+  ASSERT_EQ(target.tokenTiles, (std::vector<int64_t>{1, 2, 3, 4, 6, 8}));
+  for (auto [tokens, tile] : {std::pair(1, 1), {7, 8}, {10, 6}, {12, 6}, {64, 8}})
+    EXPECT_EQ(target.tokenTile(tokens), tile) << tokens;
+  EXPECT_NE(errorOf(edited("\"token_tiles\": [\n    1,",
+                           "\"token_tiles\": [\n    2,"))
+                .find("expects token_tiles that rise from 1 to at most 64"),
+            std::string::npos);
+}
+
 TEST(TargetProfile, ReadsAFile) {
   std::string path = std::string(SPRIG_BINARY_DIR) + "/profile-test.json";
   std::error_code error;
