@@ -8,6 +8,7 @@
 #include "codegen/Kernels/KernelBuilder.h"
 #include "codegen/Kernels/Linear.h"
 #include "codegen/Kernels/Norm.h"
+#include "codegen/Kernels/Read.h"
 #include "codegen/Kernels/RmsFactor.h"
 #include "codegen/Kernels/RopeAppend.h"
 #include "codegen/Kernels/Sample.h"
@@ -64,6 +65,7 @@ constexpr Family kFamilies[] = {
     familyOf<EmbeddingSpec>(),
     familyOf<LinearSpec>(),
     familyOf<NormSpec>(),
+    familyOf<ReadSpec>(),
     familyOf<RmsFactorSpec>(),
     familyOf<RopeAppendSpec>(),
     familyOf<SampleSpec>(),

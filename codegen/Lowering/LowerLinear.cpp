@@ -121,7 +121,7 @@ LogicalResult combine(ProgramLowering &p, Operation *op, StringRef kind,
 
 Value scratchLike(ProgramLowering &p, Value result, int64_t rows,
                   StringRef label) {
-  return p.scratch(label, uint64_t(ProgramLowering::paddedRows(rows) *
+  return p.scratch(label, uint64_t(p.paddedRows(rows) *
                                    p.rowElements(result)) *
                               4);
 }
