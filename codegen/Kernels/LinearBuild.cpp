@@ -43,8 +43,15 @@ private:
   void open();
   Values mainLoop();
   Values step(Value block, Value stepOfBlock, unsigned count, ValueRange sums);
-  void accumulate(ArrayRef<WeightChunk> rows, XChunk &x, unsigned token,
-                  MutableArrayRef<Value> sums);
+  /// Adds a chunk's products to the sums. Token by token, few sums are alive at
+  /// once and x comes by exchange; number by number, few numbers are.
+  void byToken(ArrayRef<WeightChunk> rows, XChunk &x,
+               MutableArrayRef<Value> sums);
+  void byNumber(ArrayRef<WeightChunk> rows, XChunk &x,
+                MutableArrayRef<Value> sums);
+  void extend(Values &chains, unsigned i, Value code, Value number);
+  void close(const ChunkGroup &group, ChunkGroup extent, const Values &chains,
+             XChunk &x, unsigned token, Value &sum);
   void addSlices(Values &sums);
   void finish(ValueRange sums);
   Values factors(ValueRange sums);
@@ -124,32 +131,59 @@ void LinearKernel::open() {
       spec.ownFactor(), firstToken);
 }
 
-void LinearKernel::accumulate(ArrayRef<WeightChunk> rows, XChunk &x,
-                              unsigned token, MutableArrayRef<Value> sums) {
-  // Groups have the same extent in every row.
+void LinearKernel::extend(Values &chains, unsigned i, Value code,
+                          Value number) {
+  if (i < schedule.chains)
+    chains.push_back(b.mul(code, number));
+  else
+    chains[i % schedule.chains] =
+        b.fma(code, number, chains[i % schedule.chains]);
+}
+
+void LinearKernel::close(const ChunkGroup &group, ChunkGroup extent,
+                         const Values &chains, XChunk &x, unsigned token,
+                         Value &sum) {
+  Value dot = treeSum(b, chains);
+  sum = group.scale ? b.fma(group.scale, dot, sum) : b.add(sum, dot);
+  if (group.minimum)
+    sum = b.fma(group.minimum, x.sum(token, extent.first, extent.count), sum);
+}
+
+void LinearKernel::byToken(ArrayRef<WeightChunk> rows, XChunk &x,
+                           MutableArrayRef<Value> sums) {
+  for (unsigned token = 0; token < spec.tokens; ++token)
+    // Groups have the same extent in every row.
+    for (auto [g, extent] : llvm::enumerate(rows[0].groups)) {
+      SmallVector<Values> chains(rows.size());
+      for (unsigned i = 0; i < extent.count; ++i) {
+        Value number = x.number(token, extent.first + i);
+        for (auto [r, chunk] : llvm::enumerate(rows))
+          extend(chains[r], i, chunk.code(extent.first + i, schedule.prescale),
+                 number);
+      }
+      for (auto [r, chunk] : llvm::enumerate(rows))
+        close(chunk.groups[g], extent, chains[r], x, token, sums[at(r, token)]);
+    }
+}
+
+void LinearKernel::byNumber(ArrayRef<WeightChunk> rows, XChunk &x,
+                            MutableArrayRef<Value> sums) {
   for (auto [g, extent] : llvm::enumerate(rows[0].groups)) {
-    SmallVector<Values> chains(rows.size());
+    SmallVector<Values> chains(rows.size() * size_t(spec.tokens));
     for (unsigned i = 0; i < extent.count; ++i) {
-      unsigned k = extent.first + i;
-      Value number = x.number(token, k);
-      for (auto [r, chunk] : llvm::enumerate(rows)) {
-        Value code = chunk.code(k, schedule.prescale);
-        if (i < schedule.chains)
-          chains[r].push_back(b.mul(code, number));
-        else
-          chains[r][i % schedule.chains] =
-              b.fma(code, number, chains[r][i % schedule.chains]);
+      Values codes;
+      for (const WeightChunk &chunk : rows)
+        codes.push_back(chunk.code(extent.first + i, schedule.prescale));
+      for (unsigned token = 0; token < spec.tokens; ++token) {
+        Value number = x.number(token, extent.first + i);
+        for (auto [r, code] : llvm::enumerate(codes))
+          extend(chains[at(r, token)], i, code, number);
       }
     }
-    for (auto [r, chunk] : llvm::enumerate(rows)) {
-      const ChunkGroup &group = chunk.groups[g];
-      Value &sum = sums[at(r, token)];
-      Value dot = treeSum(b, chains[r]);
-      sum = group.scale ? b.fma(group.scale, dot, sum) : b.add(sum, dot);
-      if (group.minimum)
-        sum =
-            b.fma(group.minimum, x.sum(token, extent.first, extent.count), sum);
-    }
+    for (auto [r, chunk] : llvm::enumerate(rows))
+      for (unsigned token = 0; token < spec.tokens; ++token)
+        close(chunk.groups[g], extent, chains[at(r, token)], x, token,
+              sums[at(r, token)]);
   }
 }
 
@@ -169,7 +203,8 @@ Values LinearKernel::step(Value block, Value stepOfBlock, unsigned count,
     SmallVector<WeightChunk> chunks;
     for (auto &set : rows)
       chunks.push_back(set[c]);
-    if (spec.tokens > 1)
+    bool direct = schedule.x == LinearSchedule::X::Direct;
+    if (spec.tokens > 1 && !direct)
       for (WeightChunk &chunk : chunks) {
         // Decode once for all tokens.
         Values codes;
@@ -182,12 +217,13 @@ Values LinearKernel::step(Value block, Value stepOfBlock, unsigned count,
       offset = b.add(offset, chunks[0].dynamicOffset);
     offset = b.add(offset, chunks[0].offset);
     XChunk x(*source, offset, chunks[0].count, c);
-    for (unsigned token = 0; token < spec.tokens; ++token) {
-      accumulate(chunks, x, token, sums);
-      if (spec.ownFactor()) {
-        Value &squares = sums[at(rowSets.size(), token)];
-        squares = b.add(squares, x.squares(token));
-      }
+    if (direct)
+      byNumber(chunks, x, sums);
+    else
+      byToken(chunks, x, sums);
+    for (unsigned token = 0; spec.ownFactor() && token < spec.tokens; ++token) {
+      Value &squares = sums[at(rowSets.size(), token)];
+      squares = b.add(squares, x.squares(token));
     }
   }
   return sums;

@@ -97,9 +97,8 @@ XChunk::Token &XChunk::fetch(unsigned token) {
     return known;
   known.all.resize(kChunk);
   if (!exchanged()) {
-    for (unsigned quad = 0; quad * 4 < count; ++quad)
-      known.raw.append(
-          timesGamma(quadOfX(token, b.index(quad)), b.index(quad)));
+    known.raw.resize(kChunk);
+    known.sums.resize(kChunk / 4);
     return known;
   }
   known.plain = quadOfX(token, source.quad);
@@ -109,6 +108,16 @@ XChunk::Token &XChunk::fetch(unsigned token) {
     for (auto [j, number] : llvm::enumerate(known.laneScaled))
       number = b.mul(number, source.laneFactor(chunk, unsigned(j)));
   return known;
+}
+
+void XChunk::fetchQuad(Token &known, unsigned token, unsigned quad) {
+  if (known.raw[4 * quad])
+    return;
+  Values x = timesGamma(quadOfX(token, b.index(quad)), b.index(quad));
+  llvm::copy(x, known.raw.begin() + 4 * quad);
+  // At once, so that nothing but the sum is kept for later.
+  if (x.size() == 4 && source.codec.hasMinimum())
+    known.sums[quad] = b.add(b.add(x[0], x[1]), b.add(x[2], x[3]));
 }
 
 Value XChunk::squares(unsigned token) {
@@ -129,6 +138,8 @@ Value XChunk::spread(Value laneValue, unsigned lane) {
 Value XChunk::number(unsigned token, unsigned k) {
   Token &known = fetch(token);
   if (!known.all[k]) {
+    if (!exchanged())
+      fetchQuad(known, token, k / 4);
     if (exchanged())
       known.all[k] = spread(known.laneScaled[k % 4], k / 4);
     else if (unsigned shift =
@@ -160,9 +171,13 @@ Value XChunk::sum(unsigned token, unsigned first, unsigned length) {
                             : spread(known.sums[level], first / 4);
   }
   Values level;
-  for (unsigned k = first; k < first + length; k += 4)
-    level.push_back(b.add(b.add(known.raw[k], known.raw[k + 1]),
-                          b.add(known.raw[k + 2], known.raw[k + 3])));
+  for (unsigned quad = first / 4; quad * 4 < first + length; ++quad) {
+    fetchQuad(known, token, quad);
+    const Value *x = &known.raw[4 * quad];
+    if (!known.sums[quad])
+      known.sums[quad] = b.add(b.add(x[0], x[1]), b.add(x[2], x[3]));
+    level.push_back(known.sums[quad]);
+  }
   while (level.size() > 1) {
     Values half;
     for (unsigned i = 0; i < level.size(); i += 2)

@@ -61,11 +61,12 @@ private:
     Values lane;             ///< exchange: the quad that this lane holds
     Values laneScaled;       ///< the same, divided
     Values plain;            ///< the same, before γ
-    SmallVector<Value> sums; ///< exchange: see sum()
-    SmallVector<Value> raw;  ///< direct: numbers by k
+    SmallVector<Value> sums; ///< exchange: see sum(); direct: of each quad
+    SmallVector<Value> raw;  ///< direct: numbers by k, quads when asked for
     SmallVector<Value> all;  ///< divided, in every lane, by k
   };
   Token &fetch(unsigned token);
+  void fetchQuad(Token &known, unsigned token, unsigned quad);
   /// Four numbers from 4 * quad of the chunk on; zero past `count`. Of x, and
   /// of γ.
   Values quadOfX(unsigned token, Value quad);
