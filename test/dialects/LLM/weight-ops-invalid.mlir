@@ -330,3 +330,11 @@ func.func @relayout_c1(%x: tensor<4x32x!llm.q<i8, 32:f16>>) {
   %z = llm.relayout %x : tensor<4x32x!llm.q<i8, 32:f16>> -> tensor<4x32x!llm.q<u4-8, 32:f16>>
   return
 }
+
+// -----
+
+func.func @argsort_needs_a_vector(%g: tensor<4x4xi32>) -> tensor<4x4xi32> {
+  // expected-error@+1 {{operand #0 must be 1D tensor}}
+  %o = llm.argsort %g : tensor<4x4xi32>
+  return %o : tensor<4x4xi32>
+}
