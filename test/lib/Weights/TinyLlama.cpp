@@ -130,7 +130,7 @@ llvm::ArrayRef<llvm::StringLiteral> tinyLlamaVariants() {
   static constexpr llvm::StringLiteral kNames[] = {
       "default",      "head-dim",   "biases", "output", "q8_0",
       "q4_0",         "f16",        "f32",    "mixed",  "k-quants",
-      "rope-factors", "odd-groups", "padded", "8b-q4_k", "8b-q8_0"};
+      "rope-factors", "odd-groups", "padded"};
   return kNames;
 }
 
