@@ -52,6 +52,7 @@ private:
   void extend(Values &chains, unsigned i, Value code, Value number);
   void close(const ChunkGroup &group, ChunkGroup extent, const Values &chains,
              XChunk &x, unsigned token, Value &sum);
+  void addSquares(XChunk &x, unsigned token, MutableArrayRef<Value> sums);
   void addSlices(Values &sums);
   void finish(ValueRange sums);
   Values factors(ValueRange sums);
@@ -151,7 +152,7 @@ void LinearKernel::close(const ChunkGroup &group, ChunkGroup extent,
 
 void LinearKernel::byToken(ArrayRef<WeightChunk> rows, XChunk &x,
                            MutableArrayRef<Value> sums) {
-  for (unsigned token = 0; token < spec.tokens; ++token)
+  for (unsigned token = 0; token < spec.tokens; ++token) {
     // Groups have the same extent in every row.
     for (auto [g, extent] : llvm::enumerate(rows[0].groups)) {
       SmallVector<Values> chains(rows.size());
@@ -164,10 +165,15 @@ void LinearKernel::byToken(ArrayRef<WeightChunk> rows, XChunk &x,
       for (auto [r, chunk] : llvm::enumerate(rows))
         close(chunk.groups[g], extent, chains[r], x, token, sums[at(r, token)]);
     }
+    if (spec.ownFactor())
+      addSquares(x, token, sums);
+  }
 }
 
 void LinearKernel::byNumber(ArrayRef<WeightChunk> rows, XChunk &x,
                             MutableArrayRef<Value> sums) {
+  // Squares, which are loads of their own, are spread over the chunk.
+  int64_t squared = spec.ownFactor() ? 0 : spec.tokens;
   for (auto [g, extent] : llvm::enumerate(rows[0].groups)) {
     SmallVector<Values> chains(rows.size() * size_t(spec.tokens));
     for (unsigned i = 0; i < extent.count; ++i) {
@@ -179,12 +185,22 @@ void LinearKernel::byNumber(ArrayRef<WeightChunk> rows, XChunk &x,
         for (auto [r, code] : llvm::enumerate(codes))
           extend(chains[at(r, token)], i, code, number);
       }
+      if (i % 4 == 3 && squared < spec.tokens)
+        addSquares(x, unsigned(squared++), sums);
     }
     for (auto [r, chunk] : llvm::enumerate(rows))
       for (unsigned token = 0; token < spec.tokens; ++token)
         close(chunk.groups[g], extent, chains[at(r, token)], x, token,
               sums[at(r, token)]);
   }
+  while (squared < spec.tokens)
+    addSquares(x, unsigned(squared++), sums);
+}
+
+void LinearKernel::addSquares(XChunk &x, unsigned token,
+                              MutableArrayRef<Value> sums) {
+  Value &squares = sums[at(rowSets.size(), token)];
+  squares = b.add(squares, x.squares(token));
 }
 
 /// One step of all row sets and tokens.
@@ -221,10 +237,6 @@ Values LinearKernel::step(Value block, Value stepOfBlock, unsigned count,
       byNumber(chunks, x, sums);
     else
       byToken(chunks, x, sums);
-    for (unsigned token = 0; spec.ownFactor() && token < spec.tokens; ++token) {
-      Value &squares = sums[at(rowSets.size(), token)];
-      squares = b.add(squares, x.squares(token));
-    }
   }
   return sums;
 }

@@ -98,7 +98,8 @@ XChunk::Token &XChunk::fetch(unsigned token) {
   known.all.resize(kChunk);
   if (!exchanged()) {
     known.raw.resize(kChunk);
-    known.sums.resize(kChunk / 4);
+    for (SmallVectorImpl<Value> &level : known.tree)
+      level.resize(kChunk / 4);
     return known;
   }
   known.plain = quadOfX(token, source.quad);
@@ -115,9 +116,28 @@ void XChunk::fetchQuad(Token &known, unsigned token, unsigned quad) {
     return;
   Values x = timesGamma(quadOfX(token, b.index(quad)), b.index(quad));
   llvm::copy(x, known.raw.begin() + 4 * quad);
-  // At once, so that nothing but the sum is kept for later.
-  if (x.size() == 4 && source.codec.hasMinimum())
-    known.sums[quad] = b.add(b.add(x[0], x[1]), b.add(x[2], x[3]));
+  // At once, and joined as far as it goes, so that little is kept for later.
+  if (!source.codec.hasMinimum())
+    return;
+  for (unsigned level = 0, i = quad; level < known.tree.size();
+       ++level, i /= 2) {
+    sumOfQuads(known, token, level, i);
+    if (i % 2 == 0)
+      break;
+  }
+}
+
+Value XChunk::sumOfQuads(Token &known, unsigned token, unsigned level,
+                         unsigned i) {
+  Value &sum = known.tree[level][i];
+  if (sum)
+    return sum;
+  if (level > 0)
+    return sum = b.add(sumOfQuads(known, token, level - 1, 2 * i),
+                       sumOfQuads(known, token, level - 1, 2 * i + 1));
+  fetchQuad(known, token, i);
+  const Value *x = &known.raw[4 * i];
+  return sum = b.add(b.add(x[0], x[1]), b.add(x[2], x[3]));
 }
 
 Value XChunk::squares(unsigned token) {
@@ -170,21 +190,7 @@ Value XChunk::sum(unsigned token, unsigned first, unsigned length) {
     return length == kChunk ? known.sums[level]
                             : spread(known.sums[level], first / 4);
   }
-  Values level;
-  for (unsigned quad = first / 4; quad * 4 < first + length; ++quad) {
-    fetchQuad(known, token, quad);
-    const Value *x = &known.raw[4 * quad];
-    if (!known.sums[quad])
-      known.sums[quad] = b.add(b.add(x[0], x[1]), b.add(x[2], x[3]));
-    level.push_back(known.sums[quad]);
-  }
-  while (level.size() > 1) {
-    Values half;
-    for (unsigned i = 0; i < level.size(); i += 2)
-      half.push_back(b.add(level[i], level[i + 1]));
-    level = half;
-  }
-  return level[0];
+  return sumOfQuads(known, token, llvm::Log2_32(length / 4), first / length);
 }
 
 } // namespace mlir::llm

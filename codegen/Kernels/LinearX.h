@@ -61,12 +61,15 @@ private:
     Values lane;             ///< exchange: the quad that this lane holds
     Values laneScaled;       ///< the same, divided
     Values plain;            ///< the same, before γ
-    SmallVector<Value> sums; ///< exchange: see sum(); direct: of each quad
+    SmallVector<Value> sums; ///< exchange: see sum()
+    /// Direct: [level][i] is the sum of the quads from i * 2^level on.
+    std::array<SmallVector<Value, kChunk / 4>, 4> tree;
     SmallVector<Value> raw;  ///< direct: numbers by k, quads when asked for
     SmallVector<Value> all;  ///< divided, in every lane, by k
   };
   Token &fetch(unsigned token);
   void fetchQuad(Token &known, unsigned token, unsigned quad);
+  Value sumOfQuads(Token &known, unsigned token, unsigned level, unsigned i);
   /// Four numbers from 4 * quad of the chunk on; zero past `count`. Of x, and
   /// of γ.
   Values quadOfX(unsigned token, Value quad);
