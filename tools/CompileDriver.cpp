@@ -125,6 +125,7 @@ LogicalResult Driver::load() {
   }
   ImportOptions import;
   import.capacity = options.context;
+  import.cacheBits = options.cacheBits;
   import.folder = folder = outputFolder();
   llvm::Expected<OwningOpRef<ModuleOp>> imported =
       importModel(&context, options.source, import);

@@ -19,6 +19,7 @@ struct CompileOptions {
   std::string
       passPipeline;    ///< textual, of the passes between import and lowering
   int64_t context = 0; ///< 0: as imported
+  int64_t cacheBits = 16; ///< of a key or value, where the source is imported
   std::vector<int64_t> widths;
   /// Tokens that the reference evaluator runs, for the self-test of a package;
   /// unset: 16, but none where decoding a weight for it would take a gigabyte.

@@ -72,7 +72,8 @@ LogicalResult printDiagnostic(Diagnostic &diagnostic) {
 
 void printReport(const CompileReport &report) {
   nlohmann::ordered_json json;
-  for (const char *stage : {"import", "passes", "self-test", "plan", "kernels", "package"})
+  for (const char *stage :
+       {"import", "passes", "self-test", "plan", "kernels", "package"})
     if (auto it = report.seconds.find(stage); it != report.seconds.end())
       json["seconds"][stage] = it->second;
   json["package_bytes"] = report.package.packageBytes;
@@ -108,6 +109,12 @@ int main(int argc, char **argv) {
                "print the presets and the pipelines behind them");
   app.add_option("--pass-pipeline", options.passPipeline,
                  "passes between import and lowering, instead of a preset");
+  app.add_option(
+         "--kv", options.cacheBits,
+         "Bits of each number in the key-value caches of a model that is "
+         "imported: 16, or 32 for logits closer to those of f32")
+      ->check(CLI::IsMember({16, 32}))
+      ->capture_default_str();
   app.add_option("--context", options.context,
                  "slots of the key-value caches (default: as imported)")
       ->check(CLI::PositiveNumber);
@@ -118,7 +125,8 @@ int main(int argc, char **argv) {
       ->check(CLI::Range(1, 4096));
   app.add_option("--self-test", options.selfTestTokens,
                  "tokens that the CPU reference evaluates, so that "
-                 "'llm-run --self-test' can check a device; 0: none (default 16, or none "
+                 "'llm-run --self-test' can check a device; 0: none (default "
+                 "16, or none "
                  "for models with a weight of 2^28 numbers and more)")
       ->check(CLI::Range(0, 4096));
   app.add_option("--emit", emit, "where to stop")

@@ -35,6 +35,7 @@ FailureOr<EmbeddingSpec> EmbeddingSpec::fromAttr(DictionaryAttr attr,
   reader.read("width", spec.width, 1);
   reader.read("capacity", spec.capacity, 1);
   reader.maybe("scale", spec.scale);
+  reader.read("positions", spec.positions);
   reader.maybe("first", spec.first, 0);
   reader.maybe("table", spec.table, 1);
   if (spec.table && spec.table - spec.first < spec.rows)
@@ -59,6 +60,7 @@ DictionaryAttr EmbeddingSpec::toAttr(MLIRContext *context) const {
       .add("width", width)
       .add("capacity", capacity)
       .add("scale", scale == 1 ? 0 : scale)
+      .flag("positions", positions)
       .add("first", first)
       .add("table", table)
       .done();
@@ -70,8 +72,9 @@ EmbeddingSpec::interface(const TargetProfile &profile,
   const BlockCodec &codec = *codecOf(format);
   KernelInterface interface;
   interface.key =
-      llvm::formatv("embedding {0} {1}x{2} capacity {3} scale {4:e}{5}", format,
-                    rows, width, capacity, scale,
+      llvm::formatv("embedding {0} {1}x{2} capacity {3} scale {4:e}{5}{6}",
+                    format, rows, width, capacity, scale,
+                    positions ? " positions" : "",
                     table ? llvm::formatv(" first {0} of {1}", first, table)
                                 .str()
                           : std::string());
@@ -85,8 +88,9 @@ EmbeddingSpec::interface(const TargetProfile &profile,
     interface.bindings.push_back(
         {"table." + std::string(plane.name), Access::Read, plane.bytes});
   interface.bindings.push_back({"control", Access::Read, StepControl::kBytes});
-  interface.bindings.push_back(
-      {"history", Access::Read, uint64_t(capacity) * 4});
+  if (!positions)
+    interface.bindings.push_back(
+        {"history", Access::Read, uint64_t(capacity) * 4});
   interface.bindings.push_back(
       {"y", Access::Write, uint64_t(width) * 4, /*perToken=*/true});
   interface.groups[0] = {
@@ -111,8 +115,9 @@ void EmbeddingSpec::build(KernelBuilder &b,
                         : b.i32());
   }
   unsigned control = unsigned(types.size()), history = control + 1,
-           y = history + 1;
-  types.append({b.i32(), b.i32(), b.f32()});
+           y = history + !positions;
+  types.append(y - control, b.i32());
+  types.push_back(b.f32());
   b.open(types);
 
   Value item = b.globalId(0), token = b.groupId(1);
@@ -122,8 +127,10 @@ void EmbeddingSpec::build(KernelBuilder &b,
     Value slot = b.min(b.add(StepControl(b, control).base(), token),
                        b.index(capacity - 1));
     const int64_t all = table ? table : rows;
-    Value row = b.toIndex(
-        b.min(b.load(history, slot), b.constant(uint32_t(all - 1))));
+    Value row = positions
+                    ? b.min(slot, b.index(all - 1))
+                    : b.toIndex(b.min(b.load(history, slot),
+                                      b.constant(uint32_t(all - 1))));
     // Wraps below `first`: not less than `rows`.
     if (first)
       row = b.sub(row, b.index(first));

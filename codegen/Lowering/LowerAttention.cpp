@@ -61,13 +61,16 @@ bool sameRotation(RopeOp a, RopeOp b) {
          a->getAttrDictionary() == b->getAttrDictionary();
 }
 
-/// Frequencies of a rotation, in radians a position.
-FailureOr<SmallVector<double>> frequenciesOf(RopeOp rope, int64_t dims) {
+/// Frequencies of a rotation, in radians a position. Of two sets, the first is
+/// that of all positions of a context that ends before the second.
+FailureOr<SmallVector<double>> frequenciesOf(RopeOp rope, int64_t dims,
+                                             int64_t capacity) {
   double scale = rope.getScale() ? rope.getScale()->convertToDouble() : 1.0;
   SmallVector<double> list;
-  if (rope.getLongFrom())
-    return rope.emitOpError(
-        "expects one set of frequencies, but got two (long_from)");
+  if (int64_t from = rope.getLongFrom().value_or(capacity); capacity > from)
+    return rope.emitOpError("expects a context of at most ")
+           << from << " positions, where the long frequencies begin, but got "
+           << capacity << "; compile with --context=" << from;
   if (rope.getBase()) {
     double base = rope.getBase()->convertToDouble();
     for (int64_t i = 0; i < dims / 2; ++i)
@@ -81,7 +84,9 @@ FailureOr<SmallVector<double>> frequenciesOf(RopeOp rope, int64_t dims) {
   if (!values)
     return rope.emitOpError(
         "expects frequencies that are inline, but got others");
-  for (const APFloat &value : values.getValues<APFloat>())
+  for (const APFloat &value :
+       llvm::make_range(values.value_begin<APFloat>(),
+                        std::next(values.value_begin<APFloat>(), dims / 2)))
     list.push_back(scale * value.convertToDouble());
   return list;
 }
@@ -89,7 +94,7 @@ FailureOr<SmallVector<double>> frequenciesOf(RopeOp rope, int64_t dims) {
 /// The rotation table of `rope` as a tensor of the module.
 FailureOr<Value> tableOf(ProgramLowering &p, RopeOp rope,
                          const RopeAppendSpec &spec) {
-  FailureOr<SmallVector<double>> frequencies = frequenciesOf(rope, spec.dims);
+  FailureOr<SmallVector<double>> frequencies = frequenciesOf(rope, spec.dims, spec.capacity);
   if (failed(frequencies))
     return failure();
   double amplitude =

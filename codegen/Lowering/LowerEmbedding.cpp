@@ -7,9 +7,9 @@ namespace {
 
 LogicalResult lowerEmbedding(ProgramLowering &p, EmbeddingOp op) {
   auto ids = dyn_cast<BlockArgument>(p.resolve(op.getIds()));
-  if (!ids || ids.getArgNumber() != 0)
-    return op.emitOpError("expects the token ids that the function is given, "
-                          "but got ids that are computed");
+  if (!ids || ids.getArgNumber() > 1)
+    return op.emitOpError("expects the token ids or the positions that the "
+                          "function is given, but got ids that are computed");
   FailureOr<WeightOperand> table = p.tiledWeight(op.getTable(), op);
   if (failed(table))
     return failure();
@@ -18,6 +18,7 @@ LogicalResult lowerEmbedding(ProgramLowering &p, EmbeddingOp op) {
   spec.rows = int64_t(table->layout.N);
   spec.width = int64_t(table->layout.K);
   spec.capacity = p.target().capacity();
+  spec.positions = ids.getArgNumber() == 1;
   spec.scale = op.getScale() ? op.getScale()->convertToDouble() : 1.0;
   FailureOr<KernelInterface> interface =
       spec.interface(p.profile(), [&] { return op.emitOpError(); });
@@ -41,10 +42,10 @@ LogicalResult lowerEmbedding(ProgramLowering &p, EmbeddingOp op) {
       return failure();
     SmallVector<Operand> operands = rows->named("table");
     for (auto [operand, plane] : llvm::zip_equal(operands, rows->layout.planes))
-      operand.touched = spec.first ? 0
-                                   : int64_t(rows->layout.units *
-                                             plane.unitBytes) *
-                                         p.width(); // one row a token
+      operand.touched = spec.first
+                            ? 0
+                            : int64_t(rows->layout.units * plane.unitBytes) *
+                                  p.width(); // one row a token
     operands.push_back({"control", p.controlView()});
     operands.push_back({"history", p.historyView(), 4 * p.width()});
     operands.push_back({"y", y});

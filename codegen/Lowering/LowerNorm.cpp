@@ -43,21 +43,27 @@ LogicalResult lowerSelect(ProgramLowering &p, SelectRowsOp op) {
 
 template <typename NormOp>
 LogicalResult lowerNorm(ProgramLowering &p, NormOp op) {
-  if (p.rowElements(op.getResult()) !=
-      cast<RankedTensorType>(op.getInput().getType()).getShape().back())
-    return op.emitOpError(
-               "expects a norm over whole rows, but got one over each head of ")
-           << op.getInput().getType();
+  // A norm of each head takes the heads for rows; one that is as long as a
+  // token's row takes them all together.
+  int64_t width =
+      cast<RankedTensorType>(op.getInput().getType()).getShape().back();
+  if (op.getGamma())
+    width = cast<RankedTensorType>(op.getGamma().getType()).getDimSize(0);
+  const int64_t rowsAToken = p.rowElements(op.getInput()) / width;
   if (!cast<RankedTensorType>(op.getResult().getType())
            .getElementType()
            .isF32())
     return op.emitOpError("expects a result of f32, but got ")
            << op.getResult().getType();
   NormSpec spec;
-  spec.width = p.rowElements(op.getInput());
+  spec.width = width;
   spec.count = op.getCount().value_or(spec.width);
   spec.kind = isa<RmsNormOp>(op) ? "rms" : "layer";
   spec.eps = op.getEps().convertToDouble();
+  if (!p.view(op.getInput()))
+    return op.emitOpError("expects an input that is whole, but got a part of a "
+                          "product; run llm-default-pipeline, which keeps them "
+                          "apart");
   SmallVector<Operand> operands{{"x", p.view(op.getInput())}};
   auto addVector = [&](StringRef role, Value weight) -> LogicalResult {
     FailureOr<Value> view = p.vectorWeight(weight, op);
@@ -85,7 +91,7 @@ LogicalResult lowerNorm(ProgramLowering &p, NormOp op) {
   }
   operands.push_back({"y", p.allocate(op.getResult(), rows)});
   return p.dispatch(op, NormSpec::kFamily, spec.toAttr(p.context()), operands,
-                    rows, "norm");
+                    rows * rowsAToken, "norm");
 }
 
 LogicalResult lowerRmsScale(ProgramLowering &p, RmsScaleOp op) {

@@ -103,14 +103,15 @@ void GraphBuilder::buildSymbols(const WeightSource &source) {
   const int64_t capacity = options.capacity
                                ? options.capacity
                                : std::min(config.context, kDefaultCapacity);
-  const auto half = builder.getF16Type();
+  const Type element = options.cacheBits == 32 ? Type(builder.getF32Type())
+                                               : Type(builder.getF16Type());
   SmallVector<std::pair<KVType, int64_t>> counts;
   for (const LayerConfig &layer : config.layers) {
     CacheSlot &slot = caches.emplace_back();
     if (layer.heads == 0)
       continue;
     slot.type = KVType::get(module.getContext(), layer.kvHeads, config.keySize,
-                            config.valueSize, half, half, capacity,
+                            config.valueSize, element, element, capacity,
                             layer.window, /*sinks=*/0);
     auto found = llvm::find_if(
         counts, [&](const auto &entry) { return entry.first == slot.type; });

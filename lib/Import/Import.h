@@ -18,6 +18,8 @@ struct ImportOptions {
   /// Slots of the key-value caches; 0 takes the trained context, but at most
   /// kDefaultCapacity. A longer context than the trained one is refused.
   int64_t capacity = 0;
+  /// Bits of a key or value in the caches: 16 or 32 (floats).
+  int64_t cacheBits = 16;
   /// Quantised weights of products pass through an `llm.dequantize` each
   /// (`llm-fuse-dequantize` removes them).
   bool explicitDequantize = false;

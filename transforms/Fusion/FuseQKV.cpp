@@ -87,6 +87,11 @@ struct FuseQKVPass final : llm::impl::FuseQKVPassBase<FuseQKVPass> {
 private:
   bool canJoin(IRRewriter &rewriter, const Trio &trio) {
     const auto present = llvm::find_if(trio, [](LinearOp linear) { return bool(linear); });
+    for (LinearOp linear : trio)
+      if (linear && isa<RmsNormOp, ScaleOp>(*linear->user_begin())) {
+        (void)refuse(rewriter, linear, kPass, "a norm or a factor of heads reads the product as a whole");
+        return false;
+      }
     for (LinearOp linear : trio) {
       StringRef why = linear ? whyApart(trio[Query] ? trio[Query] : linear, linear)
                              : "query, key and value are not products of the same rows";

@@ -43,8 +43,8 @@ module {
   llm.kv_cache @kv : 1 x !llm.kv<1x32, f16, f16, 64>
   func.func @forward(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %rows: tensor<?xi32>) -> tensor<?x4xf32> {
     %w = llm.weight dense<1.0> : tensor<4x4xf32>
-    // expected-error @below {{expects the token ids that the function is given, but got ids that are computed}}
-    %x = llm.embedding %positions, %w : tensor<4x4xf32> -> tensor<?x4xf32>
+    // expected-error @below {{expects the token ids or the positions that the function is given, but got ids that are computed}}
+    %x = llm.embedding %rows, %w : tensor<4x4xf32> -> tensor<?x4xf32>
     return %x : tensor<?x4xf32>
   }
 }

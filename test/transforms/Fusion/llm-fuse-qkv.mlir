@@ -146,6 +146,27 @@ func.func @one_bias(%x: tensor<?x32xf32>, %p: tensor<?xi32>, %w: tensor<32x32xf1
 
 // -----
 
+!kv = !llm.kv<2x16, f16, f16, 64>
+llm.kv_cache @kv : !kv
+
+// CHECK-LABEL: @head_norms
+func.func @head_norms(%x: tensor<?x32xf32>, %p: tensor<?xi32>, %w: tensor<32x32xf16>, %g: tensor<16xf32>)
+    -> tensor<?x2x16xf32> {
+  // CHECK-COUNT-3: llm.linear
+  // REMARK: [Missed] llm-fuse-qkv | Category:llm | Remark="a norm or a factor of heads reads the product as a whole"
+  %q = llm.linear %x, %w : tensor<?x32xf32>, tensor<32x32xf16> -> tensor<?x2x16xf32>
+  %k = llm.linear %x, %w : tensor<?x32xf32>, tensor<32x32xf16> -> tensor<?x2x16xf32>
+  %v = llm.linear %x, %w : tensor<?x32xf32>, tensor<32x32xf16> -> tensor<?x2x16xf32>
+  %qn = llm.rms_norm %q gamma(%g : tensor<16xf32>) eps(1.0e-6) : tensor<?x2x16xf32>
+  %kn = llm.rms_norm %k gamma(%g : tensor<16xf32>) eps(1.0e-6) : tensor<?x2x16xf32>
+  %h = llm.kv @kv[0] : !kv
+  llm.kv_append %h, %kn, %v at %p : !kv, tensor<?x2x16xf32>, tensor<?x2x16xf32>
+  %y = llm.attention %qn, %h at %p scale(0.25) : tensor<?x2x16xf32>, !kv
+  return %y : tensor<?x2x16xf32>
+}
+
+// -----
+
 // Products of one x that end in no attention are not the business of this pass.
 // CHECK-LABEL: @no_attention
 func.func @no_attention(%x: tensor<?x32xf32>, %w: tensor<32x32xf16>) -> (tensor<?x2x16xf32>, tensor<?x2x16xf32>) {
