@@ -9,11 +9,28 @@ unsigned planeElementBytes(unsigned unitBytes, unsigned widest) {
   return 4;
 }
 
+Value UnitReader::place(unsigned plane) {
+  const PlaneBinding &known = planes[plane];
+  if (known.share == 1)
+    return unit;
+  Value row = b.rem(unit, 8), counted = b.div(unit, 8), piece;
+  if (known.share == 0) {
+    piece = b.div(counted, known.units);
+  } else if (known.units % known.share == 0) { // no piece reaches into two rows
+    piece = b.div(counted, known.share);
+  } else {
+    const int64_t pieces = (known.units + known.share - 1) / known.share;
+    piece = b.add(b.mul(b.div(counted, known.units), pieces),
+                  b.div(b.rem(counted, known.units), known.share));
+  }
+  return b.add(b.mul(piece, 8), row);
+}
+
 Values UnitReader::words(unsigned plane, unsigned first, unsigned count,
                          Value dynamic) {
   const PlaneBinding &place = planes[plane];
   unsigned wide = place.elementBytes / 4;
-  Value base = b.mul(unit, place.unitBytes / place.elementBytes);
+  Value base = b.mul(this->place(plane), place.unitBytes / place.elementBytes);
   if (dynamic)
     base = b.add(base, wide == 1 ? dynamic : b.div(dynamic, wide));
   Values list;
@@ -28,9 +45,20 @@ Values UnitReader::words(unsigned plane, unsigned first, unsigned count,
 Value UnitReader::tiny(unsigned plane) {
   // 1 or 2 bytes a unit: four or two units share a word.
   unsigned bytes = planes[plane].unitBytes, share = 4 / bytes;
-  Value word = b.load(planes[plane].binding, b.div(unit, share));
-  Value bit = b.shl(b.toI32(b.rem(unit, share)), bytes == 1 ? 3 : 4);
+  Value at = place(plane);
+  Value word = b.load(planes[plane].binding, b.div(at, share));
+  Value bit = b.shl(b.toI32(b.rem(at, share)), bytes == 1 ? 3 : 4);
   return b.bitAnd(b.shr(word, bit), bytes == 1 ? 0xff : 0xffff);
+}
+
+Value UnitReader::tinyNibble(unsigned plane) {
+  const PlaneBinding &known = planes[plane];
+  Value byte = tiny(plane);
+  if (known.share < 2) // alone in its byte
+    return b.bitAnd(byte, 15);
+  Value within = b.rem(b.div(unit, 8), known.units);
+  Value second = b.rem(b.div(within, known.share / 2), 2);
+  return b.bitAnd(b.shr(byte, b.shl(b.toI32(second), 2)), 15);
 }
 
 Value byteOf(KernelBuilder &b, ArrayRef<Value> words, unsigned i) {
@@ -67,6 +95,8 @@ static const CodecList &codecs() {
 }
 
 const BlockCodec *BlockCodec::find(sprig::quant::Format format) {
+  if (const BlockCodec *codec = findAffineCodec(format))
+    return codec;
   for (const std::unique_ptr<BlockCodec> &codec : codecs())
     if (codec->format().format == format)
       return codec.get();

@@ -29,6 +29,10 @@ struct PlaneBinding {
   unsigned binding = 0;
   unsigned unitBytes = 0;
   unsigned elementBytes = 4; ///< 16, 8 or 4: what one load fetches
+  /// As PlaneLayout has it: units that share bytes of the plane (0: a row), and
+  /// the units that a row of the tensor has.
+  unsigned share = 1;
+  unsigned units = 0;
 };
 
 /// Bytes that one load of a plane fetches: the widest of 16, 8 and 4 that
@@ -54,8 +58,14 @@ public:
                Value dynamic = {});
   /// The 1 or 2 bytes that a tiny plane has for the unit, as an i32.
   Value tiny(unsigned plane);
+  /// The half of such a byte that is the unit's: the lower one for the first
+  /// half of the units that share it.
+  Value tinyNibble(unsigned plane);
 
 private:
+  /// The unit as the plane counts it.
+  Value place(unsigned plane);
+
   KernelBuilder &b;
   ArrayRef<PlaneBinding> planes;
   Value unit;
@@ -99,7 +109,8 @@ public:
 
   /// The codec of a format, or null where kernels cannot read it.
   static const BlockCodec *find(sprig::quant::Format format);
-  /// Formats with a codec.
+  /// Formats of files with a codec; formats of groups (lib/Quant/Affine.h) all
+  /// have one, and are not listed.
   static SmallVector<sprig::quant::Format> formats();
 
 protected:
@@ -118,6 +129,8 @@ using CodecList = std::vector<std::unique_ptr<BlockCodec>>;
 void addPlainCodecs(CodecList &list);
 void addLegacyCodecs(CodecList &list);
 void addKCodecs(CodecList &list);
+/// The codec of a format of groups, made on first use; null for others.
+const BlockCodec *findAffineCodec(sprig::quant::Format format);
 
 // Shared by the codecs.
 /// Byte `i` of a list of words, as an i32 in 0 … 255.

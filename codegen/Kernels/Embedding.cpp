@@ -108,7 +108,8 @@ void EmbeddingSpec::build(KernelBuilder &b,
   SmallVector<PlaneBinding> planes;
   for (auto [i, plane] : llvm::enumerate(layout.planes)) {
     PlaneBinding binding{unsigned(i), plane.unitBytes,
-                         planeElementBytes(plane.unitBytes)};
+                         planeElementBytes(plane.unitBytes), plane.share,
+                         unsigned(layout.units)};
     planes.push_back(binding);
     types.push_back(binding.elementBytes > 4
                         ? b.vec(binding.elementBytes / 4, b.i32())

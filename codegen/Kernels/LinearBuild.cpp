@@ -94,7 +94,8 @@ void LinearKernel::open() {
     if (!planeName.empty()) {
       const sprig::quant::PlaneLayout *plane = layout.plane(planeName.str());
       unsigned bytes = schedule.elementBytes(plane->unitBytes);
-      planes.push_back({unsigned(elements.size()), plane->unitBytes, bytes});
+      planes.push_back({unsigned(elements.size()), plane->unitBytes, bytes,
+                        plane->share, unsigned(layout.units)});
       elements.push_back(bytes == 4 ? b.i32() : b.vec(bytes / 4, b.i32()));
     } else {
       bool wide = quads && (role == "x" || role == "gamma");

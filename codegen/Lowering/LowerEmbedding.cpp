@@ -44,7 +44,7 @@ LogicalResult lowerEmbedding(ProgramLowering &p, EmbeddingOp op) {
     for (auto [operand, plane] : llvm::zip_equal(operands, rows->layout.planes))
       operand.touched = spec.first
                             ? 0
-                            : int64_t(rows->layout.units * plane.unitBytes) *
+                            : int64_t(plane.units * plane.unitBytes) *
                                   p.width(); // one row a token
     operands.push_back({"control", p.controlView()});
     operands.push_back({"history", p.historyView(), 4 * p.width()});

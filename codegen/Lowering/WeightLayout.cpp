@@ -19,10 +19,11 @@ std::optional<uint32_t> tiledLayoutRows(StringRef layout) {
 FailureOr<sprig::quant::TensorLayout>
 tiledLayout(RankedTensorType type, uint32_t rows,
             llvm::function_ref<InFlightDiagnostic()> emitError) {
-  std::optional<sprig::quant::Format> format = storageFormatOf(type);
+  std::optional<sprig::quant::Format> format = deviceFormatOf(type);
   if (!format)
     return emitError()
-           << "expects a weight in one of the block formats of GGUF, but got "
+           << "expects a weight in one of the block formats of GGUF, or in "
+              "groups with one scale, but got "
            << type << "; quantise it to one, or dequantise it";
   int64_t K = type.getRank() ? type.getShape().back() : 1;
   uint32_t block = sprig::quant::info(*format).blockElements;

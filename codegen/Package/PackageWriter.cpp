@@ -26,7 +26,8 @@ static SmallVector<plan::TensorOp> byOffset(ModuleOp module) {
 static LogicalResult writeSection(ModuleOp module,
                                   const PackageOptions &options, uint64_t bytes,
                                   SectionStream &section) {
-  WeightStore store(options.sourceFolder);
+  WeightStore own(options.sourceFolder);
+  WeightStore &store = options.weights ? *options.weights : own;
   for (plan::TensorOp tensor : byOffset(module)) {
     if (failed(writeTensor(tensor, store, section)))
       return failure();

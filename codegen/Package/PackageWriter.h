@@ -11,6 +11,8 @@
 
 namespace mlir::llm {
 
+class WeightStore;
+
 /// Tokens that the reference evaluator has run, for a self-test on the device.
 struct Golden {
   std::vector<uint32_t> tokens;
@@ -29,6 +31,9 @@ struct PackageExtras {
 struct PackageOptions {
   /// Folder that the paths of `llm.source` are relative to.
   std::string sourceFolder;
+  /// The open files behind the sources, new weights among them; null: those of
+  /// the folder.
+  WeightStore *weights = nullptr;
   /// Called with the fraction of the weights that is written.
   std::function<void(double)> progress;
 };

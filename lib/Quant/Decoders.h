@@ -3,6 +3,8 @@
 #ifndef SPRIG_LIB_QUANT_DECODERS_H
 #define SPRIG_LIB_QUANT_DECODERS_H
 
+#include "lib/Quant/Format.h"
+
 #include <cstddef>
 
 namespace sprig::quant {
@@ -71,6 +73,10 @@ SPRIG_ENCODER(Q8_0);
 SPRIG_ENCODER(Q4_K);
 SPRIG_ENCODER(Q5_K);
 SPRIG_ENCODER(Q6_K);
+
+// Affine.cpp: the rows of the table for formats of groups, and their names
+const FormatInfo *affineInfo(Format format);
+std::optional<Format> affineOfName(std::string_view name);
 
 #undef SPRIG_DECODER
 #undef SPRIG_ENCODER

@@ -1,4 +1,5 @@
 #include "lib/Quant/Format.h"
+#include "lib/Quant/Affine.h"
 #include "lib/Quant/Decoders.h"
 
 #include <array>
@@ -147,6 +148,8 @@ bool equalIgnoringCase(std::string_view a, std::string_view b) {
 } // namespace
 
 const FormatInfo &info(Format format) {
+  if (const FormatInfo *row = affineInfo(format))
+    return *row;
   return kFormats[kRowOfFormat[size_t(format)]];
 }
 
@@ -162,12 +165,14 @@ std::optional<Format> formatOfName(std::string_view name) {
   for (const FormatInfo &row : kFormats)
     if (equalIgnoringCase(row.name, name))
       return row.format;
-  return std::nullopt;
+  return affineOfName(name);
 }
 
 void decode(Format format, const std::byte *src, float *dst, size_t elements) {
   const FormatInfo &row = info(format);
   assert(elements % row.blockElements == 0 && "expects whole blocks");
+  if (row.isPlanar)
+    return decodeAffineRow(format, src, dst, elements);
   row.decode(src, dst, elements / row.blockElements);
 }
 

@@ -16,7 +16,8 @@
 namespace sprig::quant {
 
 /// GGUF tensor types keep their GGUF number. Plain types that only safetensors
-/// files have start at 256.
+/// files have start at 256. From 0x8000 on numbers are those of Affine.h, which
+/// have no names here.
 enum class Format : uint16_t {
   F32 = 0,
   F16 = 1,
@@ -66,7 +67,15 @@ struct Plane {
   std::string_view name; ///< "scales" (f16 d, or d and m), "codes", "high"
                          ///< (upper code bits), "subscales", ...
   uint32_t offset;       ///< first byte within the block
-  uint32_t bytes;        ///< per block
+  uint32_t bytes;        ///< per block, or where `share` says so for several
+  /// Blocks of a row that these bytes stand for; 0: all of it. More than one
+  /// only in planar formats.
+  uint32_t share = 1;
+
+  /// Pieces of `bytes` bytes in a row of `blocks` blocks.
+  size_t pieces(size_t blocks) const {
+    return share == 0 ? 1 : (blocks + share - 1) / share;
+  }
 };
 
 /// Decodes `blocks` consecutive blocks to f32.
@@ -87,24 +96,36 @@ struct FormatInfo {
   BlockDecoder decode;
   BlockEncoder encode; ///< null: this format is only read
 
+  /// A row is its planes one after another, each for all blocks, and not blocks
+  /// one after another: see Affine.h. Such a format has no bytes of a block.
+  bool isPlanar = false;
+
   bool isPlain() const { return blockElements == 1; }
   /// Bytes of one row of `K` numbers; `K` is a multiple of `blockElements`.
-  size_t rowBytes(size_t K) const { return K / blockElements * blockBytes; }
+  size_t rowBytes(size_t K) const {
+    if (!isPlanar)
+      return K / blockElements * blockBytes;
+    size_t bytes = 0;
+    for (const Plane &plane : planes)
+      bytes += plane.pieces(K / blockElements) * plane.bytes;
+    return bytes;
+  }
 };
 
 /// The row of the table for a format. Every enumerator has one.
 const FormatInfo &info(Format format);
 
-/// All rows, in the order of the enumerators.
+/// The rows of formats that files have, in the order of the enumerators.
 std::span<const FormatInfo> formats();
 
 /// The format with this GGUF type number, if there is one.
 std::optional<Format> formatOfGGUF(uint32_t type);
 
-/// The format with this name ("Q4_1", "BF16"), any case.
+/// The format with this name ("Q4_1", "BF16", any case; "U4Z_G128").
 std::optional<Format> formatOfName(std::string_view name);
 
-/// Decodes `elements` numbers (a multiple of the block) to f32. The values are
+/// Decodes `elements` numbers (a multiple of the block; of a planar format one
+/// row, no less and no more) to f32. The values are
 /// those of the reference implementation to the last bit: products and sums are
 /// rounded one by one, in its order.
 void decode(Format format, const std::byte *src, float *dst, size_t elements);

@@ -41,16 +41,19 @@ void copyStrided(const std::byte *src, size_t srcStride, std::byte *dst,
   }
 }
 
-/// Bytes from unit to unit of a source row.
-size_t sourceStride(const TensorLayout &layout) {
+/// Bytes from unit to unit of a plane in a source row.
+size_t sourceStride(const TensorLayout &layout, const PlaneLayout &plane) {
   const FormatInfo &format = info(layout.format);
+  if (format.isPlanar)
+    return plane.unitBytes;
   return layout.unitElements / format.blockElements * format.blockBytes;
 }
 
 /// Units of a row that are whole in the source; a plain row may end within a
 /// unit.
-size_t wholeUnits(const TensorLayout &layout) {
-  return layout.K / layout.unitElements;
+size_t wholeUnits(const TensorLayout &layout, const PlaneLayout &plane) {
+  return info(layout.format).isPlanar ? plane.units
+                                      : layout.K / layout.unitElements;
 }
 
 } // namespace
@@ -76,14 +79,17 @@ TensorLayout describe(Format format, size_t N, size_t K, TiledLayout tiled) {
       row.isPlain() ? kPlainUnitBytes / row.blockBytes : row.blockElements;
   layout.units = (K + layout.unitElements - 1) / layout.unitElements;
   layout.rowBytes = row.rowBytes(K);
-  size_t offset = 0;
+  size_t offset = 0, inRow = 0;
   for (const Plane &plane : row.planes) {
     const uint32_t unitBytes =
         row.isPlain() ? uint32_t(kPlainUnitBytes) : plane.bytes;
-    const size_t bytes = layout.tiles * layout.units * layout.rows * unitBytes;
-    layout.planes.push_back(
-        {plane.name, offset, bytes, plane.offset, unitBytes});
+    const size_t units = plane.pieces(layout.units);
+    const size_t bytes = layout.tiles * units * layout.rows * unitBytes;
+    layout.planes.push_back({plane.name, offset, bytes,
+                             row.isPlanar ? inRow : plane.offset, unitBytes,
+                             units, plane.share});
     offset += alignUp(bytes, kPlaneAlignment);
+    inRow += units * unitBytes;
   }
   layout.bytes = offset;
   return layout;
@@ -95,13 +101,14 @@ void relayoutPlane(const TensorLayout &layout, const PlaneLayout &plane,
   assert(firstRow % layout.rows == 0);
   assert(firstRow + rowCount == layout.N || rowCount % layout.rows == 0);
   const size_t lanesBytes = size_t(layout.rows) * plane.unitBytes;
-  const size_t stride = sourceStride(layout), whole = wholeUnits(layout);
+  const size_t stride = sourceStride(layout, plane),
+               whole = wholeUnits(layout, plane);
   for (size_t row = 0; row < rowCount; ++row) {
-    const std::byte *from = src + row * layout.rowBytes + plane.blockOffset;
-    std::byte *to = dst + row / layout.rows * layout.units * lanesBytes +
+    const std::byte *from = src + row * layout.rowBytes + plane.sourceOffset;
+    std::byte *to = dst + row / layout.rows * plane.units * lanesBytes +
                     row % layout.rows * plane.unitBytes;
     copyStrided(from, stride, to, lanesBytes, plane.unitBytes, whole);
-    if (whole != layout.units) { // the end of a plain row
+    if (whole != plane.units) { // the end of a plain row
       const size_t rest = layout.rowBytes - whole * stride;
       std::byte *last = to + whole * lanesBytes;
       std::memset(last, 0, plane.unitBytes);
@@ -110,9 +117,9 @@ void relayoutPlane(const TensorLayout &layout, const PlaneLayout &plane,
   }
   // Rows past N in the last tile.
   for (size_t row = rowCount; row % layout.rows != 0; ++row) {
-    std::byte *to = dst + row / layout.rows * layout.units * lanesBytes +
+    std::byte *to = dst + row / layout.rows * plane.units * lanesBytes +
                     row % layout.rows * plane.unitBytes;
-    for (size_t unit = 0; unit < layout.units; ++unit)
+    for (size_t unit = 0; unit < plane.units; ++unit)
       std::memset(to + unit * lanesBytes, 0, plane.unitBytes);
   }
 }
@@ -127,14 +134,15 @@ void relayoutRows(const TensorLayout &layout, const std::byte *src,
 void unlayoutRows(const TensorLayout &layout, const std::byte *src,
                   size_t firstRow, size_t rowCount, std::byte *dst) {
   assert(firstRow + rowCount <= layout.N);
-  const size_t stride = sourceStride(layout), whole = wholeUnits(layout);
   for (const PlaneLayout &plane : layout.planes) {
+    const size_t stride = sourceStride(layout, plane),
+                 whole = wholeUnits(layout, plane);
     const size_t lanesBytes = size_t(layout.rows) * plane.unitBytes;
     for (size_t row = 0; row < rowCount; ++row) {
       const std::byte *from = src + layout.offsetOf(plane, firstRow + row, 0);
-      std::byte *to = dst + row * layout.rowBytes + plane.blockOffset;
+      std::byte *to = dst + row * layout.rowBytes + plane.sourceOffset;
       copyStrided(from, lanesBytes, to, stride, plane.unitBytes, whole);
-      if (whole != layout.units)
+      if (whole != plane.units)
         std::memcpy(to + whole * stride, from + whole * lanesBytes,
                     layout.rowBytes - whole * stride);
     }

@@ -9,7 +9,8 @@
 //
 // A unit is one block; for plain formats it is kPlainUnitBytes of neighbouring
 // elements of a row (4 f32, 8 f16), so that an invocation loads whole vectors.
-// Rows past N and elements past K are zero bytes. Planes start at multiples of
+// Where units share bytes of a plane (the scale of a group of several units), the
+// plane has as many fewer. Rows past N and elements past K are zero bytes. Planes start at multiples of
 // kPlaneAlignment; the last plane is padded to it, so tensors can follow each
 // other. With rows = 1 a plain tensor whose rows are whole units (or that has
 // one row) keeps its bytes unchanged: the layout of vectors.
@@ -40,9 +41,11 @@ struct PlaneLayout {
   std::string_view name;
   size_t offset;        ///< of the plane in the tensor, in bytes
   size_t bytes;         ///< of all tiles, without padding to kPlaneAlignment
-  uint32_t blockOffset; ///< of the unit's bytes within a source block (0 for
-                        ///< plain formats)
+  size_t sourceOffset;  ///< of the plane's first bytes in a source row
   uint32_t unitBytes;   ///< bytes of a unit in this plane
+  size_t units;         ///< of a row in this plane; fewer than the tensor's
+                        ///< where some share their bytes
+  uint32_t share = 1;   ///< units of the tensor to one of the plane; 0: all
 };
 
 /// The layout of one [N, K] tensor.
@@ -58,13 +61,14 @@ struct TensorLayout {
   std::vector<PlaneLayout> planes;
 
   size_t tileBytes(const PlaneLayout &plane) const {
-    return units * rows * plane.unitBytes;
+    return plane.units * rows * plane.unitBytes;
   }
-  /// Byte offset, within the tensor, of the bytes that `plane` has for unit
-  /// `unit` of row `row`.
+  /// Byte offset, within the tensor, of the bytes that are unit `unit` of
+  /// `plane` in row `row`.
   size_t offsetOf(const PlaneLayout &plane, size_t row, size_t unit) const {
     return plane.offset +
-           ((row / rows * units + unit) * rows + row % rows) * plane.unitBytes;
+           ((row / rows * plane.units + unit) * rows + row % rows) *
+               plane.unitBytes;
   }
   /// The plane of that name, or null.
   const PlaneLayout *plane(std::string_view name) const;

@@ -1,6 +1,8 @@
 #include "lib/Weights/AssembleView.h"
+#include "lib/Quant/Affine.h"
 #include "lib/Quant/CodeTables.h"
 #include "lib/Quant/Half.h"
+#include "lib/Weights/WeightTypes.h"
 
 #include <mutex>
 
@@ -65,10 +67,26 @@ float scaleValue(ScaleType type, Format stored, double value) {
   return float(value);
 }
 
+/// The format of the assembled rows: codes and scales keep their bits where
+/// there is a format for them.
+Format rowFormat(RankedTensorType type, const AssembleParts &parts) {
+  const auto format = affineFormatOf(type);
+  if (!format)
+    return Format::F32;
+  static constexpr Format kStored[] = {Format::F16, Format::BF16, Format::F32};
+  const quant::AffineFormat affine = *quant::affineOf(*format);
+  const Format scale = kStored[size_t(affine.scale)];
+  bool exact = parts.scales.front()->format() == scale;
+  if (affine.kind == quant::AffineFormat::Kind::Minimum)
+    exact &= parts.zeros.front()->format() == scale;
+  return exact ? *format : Format::F32;
+}
+
 class Assembled final : public WeightExpr {
 public:
   Assembled(RankedTensorType type, AssembleParts given)
-      : WeightExpr(Format::F32, type.getShape()), parts(std::move(given)),
+      : WeightExpr(rowFormat(type, given), type.getShape()),
+        parts(std::move(given)),
         element(getQuantizedElement(type)), code(element.getCode()),
         layout(cast<LayoutAttr>(type.getEncoding()).getKind()),
         N(size_t(rows())), K(size_t(columns())) {}
@@ -80,16 +98,22 @@ public:
        std::vector<std::byte> &buffer) const override {
     std::call_once(once, [&] { readParameters(); });
     buffer.resize(size_t(count) * rowBytes());
-    auto *numbers = reinterpret_cast<float *>(buffer.data());
+    const bool keepsCodes = quant::info(format()).isPlanar;
     std::vector<std::byte> own;
     const bool byRows = layout == LayoutKind::Packed;
     const auto codes = byRows ? parts.codes->read(first * codeRowsPerRow,
                                                   count * codeRowsPerRow, own)
                               : parts.codes->read(0, parts.codes->rows(), own);
     const size_t packedRow = codes.size() / size_t(count);
-    for (size_t i = 0; i < size_t(count); ++i, numbers += K) {
+    for (size_t i = 0; i < size_t(count); ++i) {
       const size_t n = size_t(first) + i;
       const std::byte *row = codes.data() + (byRows ? i * packedRow : 0);
+      std::byte *to = buffer.data() + i * rowBytes();
+      if (keepsCodes) {
+        writeCodes(row, n, to);
+        continue;
+      }
+      auto *numbers = reinterpret_cast<float *>(to);
       for (size_t k = 0; k < K; ++k)
         numbers[k] = number(n, k, codeAt(row, n, placeOf(k)));
     }
@@ -119,6 +143,32 @@ private:
     default:
       return bitsAt(codes, k * bits(), bits());
     }
+  }
+
+  /// A row of codes, scales and offsets as a format of groups has them.
+  void writeCodes(const std::byte *row, size_t n, std::byte *to) const {
+    // Centred codes are stored above a half, those of 8 bits signed.
+    uint32_t flip = 0;
+    if (code.kind == CodeKind::Signed && bits() < 8)
+      flip = 1u << (bits() - 1);
+    if (code.kind == CodeKind::Offset && bits() == 8)
+      flip = 128;
+    std::vector<uint8_t> stored(K);
+    for (size_t k = 0; k < K; ++k)
+      stored[k] = uint8_t(codeAt(row, n, placeOf(k)) ^ flip);
+    const Level &level = levels.front();
+    const QuantLevel &spec = element.getLevels().front();
+    std::vector<float> scales(level.groups), offsets(level.groups);
+    for (size_t g = 0; g < level.groups; ++g) {
+      scales[g] = pick(level.scales, level, n, g * level.group);
+      if (spec.offsetKind == OffsetKind::None)
+        continue;
+      offsets[g] = pick(level.offsets, level, n, g * level.group);
+      if (spec.offsetKind == OffsetKind::SubtractMin)
+        offsets[g] = -offsets[g];
+    }
+    quant::packAffineRow(format(), stored.data(), scales.data(), offsets.data(),
+                         to, K);
   }
 
   float meaning(size_t n, uint32_t stored) const {

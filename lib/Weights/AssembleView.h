@@ -15,7 +15,8 @@ struct AssembleParts {
       order; ///< column of the codes for each of ours, or empty
 };
 
-/// Rows of f32. Errors, on `op`: parts whose sizes do not fit, an
+/// Rows of a format of groups (lib/Quant/Affine.h) where the type has one and
+/// the scales are stored as the type says, else of f32. Errors, on `op`: parts whose sizes do not fit, an
 /// order with a column that is not there, and types that
 /// have no numbers of their own here (grids, N:M).
 FailureOr<Expr> assemble(AssembleOp op, AssembleParts parts);

@@ -17,8 +17,12 @@ WeightExpr::WeightExpr(Format format, ArrayRef<int64_t> shape)
 
 void WeightExpr::decode(int64_t first, int64_t count, float *numbers) const {
   std::vector<std::byte> buffer;
-  quant::decode(storedFormat, read(first, count, buffer).data(), numbers,
-                size_t(count * columns()));
+  const auto bytes = read(first, count, buffer);
+  // Blocks go on from row to row; a planar row stands alone.
+  const int64_t step = quant::info(storedFormat).isPlanar ? 1 : count;
+  for (int64_t row = 0; row < count; row += step)
+    quant::decode(storedFormat, bytes.data() + size_t(row) * rowBytes(),
+                  numbers + row * columns(), size_t(step * columns()));
 }
 
 template <typename T>

@@ -137,13 +137,36 @@ void WeightStore::attach(MLIRContext *context,
   holder->store = std::move(store);
 }
 
+/// From one folder to a file, both absolute and without dots: up to what they
+/// have in common, then down.
+static std::string wayTo(StringRef file, StringRef folder) {
+  auto a = path::begin(folder), aEnd = path::end(folder);
+  auto b = path::begin(file), bEnd = path::end(file);
+  while (a != aEnd && b != bEnd && *a == *b)
+    ++a, ++b;
+  llvm::SmallString<256> relative;
+  for (; a != aEnd; ++a)
+    path::append(relative, "..");
+  for (; b != bEnd; ++b)
+    path::append(relative, *b);
+  return relative.str().str();
+}
+
+static llvm::SmallString<256> absoluteOf(StringRef name) {
+  llvm::SmallString<256> result(name);
+  (void)llvm::sys::fs::make_absolute(result);
+  path::remove_dots(result, /*remove_dot_dot=*/true);
+  return result;
+}
+
+std::string mlir::llm::relativePath(StringRef file, StringRef folder) {
+  return wayTo(absoluteOf(file), absoluteOf(folder));
+}
+
 void mlir::llm::rebaseSources(ModuleOp module, StringRef fromFolder,
                               StringRef toFolder) {
-  llvm::SmallString<256> from(fromFolder), to(toFolder);
-  for (llvm::SmallString<256> *folder : {&from, &to}) {
-    (void)llvm::sys::fs::make_absolute(*folder);
-    path::remove_dots(*folder, /*remove_dot_dot=*/true);
-  }
+  const llvm::SmallString<256> from = absoluteOf(fromFolder),
+                               to = absoluteOf(toFolder);
   if (from == to)
     return;
   module.walk([&](SourceOp source) {
@@ -152,16 +175,6 @@ void mlir::llm::rebaseSources(ModuleOp module, StringRef fromFolder,
     llvm::SmallString<256> file(from);
     path::append(file, *source.getPath());
     path::remove_dots(file, /*remove_dot_dot=*/true);
-    // Up from the new folder to what both have in common, then down.
-    auto a = path::begin(to), aEnd = path::end(to);
-    auto b = path::begin(file), bEnd = path::end(file);
-    while (a != aEnd && b != bEnd && *a == *b)
-      ++a, ++b;
-    llvm::SmallString<256> relative;
-    for (; a != aEnd; ++a)
-      path::append(relative, "..");
-    for (; b != bEnd; ++b)
-      path::append(relative, *b);
-    source.setPath(StringRef(relative));
+    source.setPath(wayTo(file, to));
   });
 }

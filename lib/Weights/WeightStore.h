@@ -35,6 +35,8 @@ public:
   /// New weights go to this file (relative to the folder). Nothing is created
   /// before there is one.
   void setSpillPath(StringRef path) { spillPath = path.str(); }
+  /// Whether there are new weights.
+  bool hasSpill() const { return newWeights != nullptr; }
   /// The file of new weights, created on the first call; null, with an error on
   /// `user`, where it cannot be or no path was set.
   WeightSpill *spill(Operation *user);
@@ -55,6 +57,10 @@ private:
   std::set<std::string> checked; ///< path, bytes and hash that were compared
   std::unique_ptr<WeightSpill> newWeights;
 };
+
+/// The way from a folder to a file; both relative to the working folder, or
+/// absolute.
+std::string relativePath(StringRef file, StringRef folder);
 
 /// Rewrites the relative paths of a module's sources from one folder to
 /// another, for IR that is written to another place than it was read from.

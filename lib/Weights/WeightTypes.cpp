@@ -1,4 +1,5 @@
 #include "lib/Weights/WeightTypes.h"
+#include "lib/Quant/Affine.h"
 #include "mlir/IR/Diagnostics.h"
 
 using namespace mlir;
@@ -33,6 +34,52 @@ std::optional<Format> mlir::llm::storageFormatOf(RankedTensorType type) {
     return std::nullopt;
   const GGUFFormat *format = lookupGGUF(element);
   return format ? quant::formatOfGGUF(format->typeId) : std::nullopt;
+}
+
+static std::optional<quant::AffineFormat::Scale> affineScale(ScaleType type) {
+  switch (type.kind) {
+  case ScaleKind::F16:
+    return quant::AffineFormat::Scale::F16;
+  case ScaleKind::BF16:
+    return quant::AffineFormat::Scale::BF16;
+  case ScaleKind::F32:
+    return quant::AffineFormat::Scale::F32;
+  default:
+    return std::nullopt;
+  }
+}
+
+std::optional<Format> mlir::llm::affineFormatOf(RankedTensorType type) {
+  using Kind = quant::AffineFormat::Kind;
+  auto element = dyn_cast<QuantizedType>(type.getElementType());
+  if (!element || element.isSparse() || element.getLevels().size() != 1 ||
+      type.getRank() == 0 || type.getShape().back() % quant::kAffineUnit)
+    return std::nullopt;
+  const QuantCode code = element.getCode();
+  const QuantLevel &level = element.getLevels().front();
+  const auto scale = affineScale(level.scale);
+  if (!scale || level.group > int64_t(quant::kLargestAffineGroup))
+    return std::nullopt;
+  const bool centred =
+      code.kind == CodeKind::Signed ||
+      (code.kind == CodeKind::Offset && code.offset == 1u << (code.bits - 1));
+  const ScaleType zero = ScaleType::unsignedInt(code.bits);
+  quant::AffineFormat affine{
+      code.bits, Kind::Symmetric, *scale,
+      level.group == kWholeRow ? 0 : uint32_t(level.group)};
+  if (level.hasZero() && code.kind == CodeKind::Unsigned && level.offset == zero)
+    affine.kind = Kind::Zero;
+  else if (level.hasMin() && code.kind == CodeKind::Unsigned &&
+           level.offset == level.scale)
+    affine.kind = Kind::Minimum;
+  else if (!centred || level.offsetKind != OffsetKind::None)
+    return std::nullopt;
+  return quant::formatOf(affine);
+}
+
+std::optional<Format> mlir::llm::deviceFormatOf(RankedTensorType type) {
+  const auto format = storageFormatOf(type);
+  return format ? format : affineFormatOf(type);
 }
 
 /// Whether `tensor` holds the blocks of a quantised type as plain bytes.

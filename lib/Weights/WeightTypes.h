@@ -12,6 +12,15 @@ namespace mlir::llm {
 /// or none. None for all other types.
 std::optional<sprig::quant::Format> storageFormatOf(RankedTensorType type);
 
+/// The format of groups (lib/Quant/Affine.h) that holds the numbers of a
+/// quantised type whatever its layout, K being a multiple of 32; none for types
+/// of several levels, codebooks and the like.
+std::optional<sprig::quant::Format> affineFormatOf(RankedTensorType type);
+
+/// The format in which a weight expression of this type reaches a device: that
+/// of the file, or of groups where the file has it in parts.
+std::optional<sprig::quant::Format> deviceFormatOf(RankedTensorType type);
+
 /// Checks that a tensor of a file is what `type` promises, and gives the format
 /// to read it by. An integer type takes any stored type of its width (FP8
 /// codes are declared as i8); a quantised type takes its blocks as bytes, too:

@@ -268,7 +268,7 @@ Expr pickRows(std::vector<Expr> inputs, ArrayRef<int64_t> shape,
 
 Expr sliceColumns(Expr input, int64_t begin, int64_t end) {
   const quant::FormatInfo *row = &quant::info(input->format());
-  if (begin % row->blockElements || end % row->blockElements) {
+  if (row->isPlanar || begin % row->blockElements || end % row->blockElements) {
     input = convert(std::move(input), Format::F32);
     row = &quant::info(Format::F32);
   }
@@ -278,6 +278,9 @@ Expr sliceColumns(Expr input, int64_t begin, int64_t end) {
 
 Expr concatColumns(std::vector<Expr> inputs) {
   unify(inputs);
+  for (Expr &input : inputs) // planes of a row do not join by their ends
+    if (quant::info(input->format()).isPlanar)
+      input = convert(std::move(input), Format::F32);
   return std::make_unique<ConcatColumns>(std::move(inputs));
 }
 

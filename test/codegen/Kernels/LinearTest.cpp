@@ -1,6 +1,7 @@
 #include "codegen/Kernels/Linear.h"
 #include "Harness.h"
 #include "codegen/Kernels/BlockCodec.h"
+#include "lib/Quant/Affine.h"
 #include "lib/Quant/Layout.h"
 #include "llvm/Support/xxhash.h"
 
@@ -13,11 +14,36 @@ using quant::Format;
 namespace mlir::llm::test {
 namespace {
 
+/// Random rows of a format of groups, with a scale of zero now and then.
+std::vector<std::byte> randomGroups(Format format, int64_t n, int64_t k,
+                                    Random &random) {
+  const quant::AffineFormat affine = *quant::affineOf(format);
+  const size_t row = quant::info(format).rowBytes(size_t(k));
+  const size_t groups = affine.groups(size_t(k));
+  std::vector<std::byte> bytes(size_t(n) * row);
+  std::vector<uint8_t> codes(size_t(k), 0);
+  for (int64_t i = 0; i < n; ++i) {
+    for (uint8_t &code : codes)
+      code = uint8_t(random.below(1u << affine.bits));
+    std::vector<float> scales = random.numbers(groups);
+    std::vector<float> offsets = random.numbers(groups);
+    scales[random.below(uint32_t(groups))] *= float(random.below(8) != 0);
+    if (affine.kind == quant::AffineFormat::Kind::Zero)
+      for (float &zero : offsets)
+        zero = float(random.below(1u << affine.bits));
+    quant::packAffineRow(format, codes.data(), scales.data(), offsets.data(),
+                         bytes.data() + size_t(i) * row, size_t(k));
+  }
+  return bytes;
+}
+
 /// Random weights of a format: encoded where the format has an encoder, else
 /// random bytes with sane scales.
 std::vector<std::byte> randomWeight(Format format, int64_t n, int64_t k,
                                     Random &random) {
   const quant::FormatInfo &info = quant::info(format);
+  if (info.isPlanar)
+    return randomGroups(format, n, k, random);
   std::vector<std::byte> bytes(size_t(n) * info.rowBytes(size_t(k)));
   std::vector<float> values = random.numbers(size_t(n * k));
   if (quant::encode(format, values.data(), bytes.data(), values.size()))
@@ -136,6 +162,18 @@ public:
     }
     run(*kernel, buffers, count);
     return gather(*kernel, buffers, count);
+  }
+
+  /// The product with a unit vector is a column of the weight, but for the sign
+  /// of a zero.
+  void expectColumn(const TargetProfile &profile, int64_t k) {
+    std::fill(x.begin(), x.end(), 0.0f);
+    x[size_t(k)] = 1;
+    const std::vector<float> y = runOn(profile, spec, 0, 1);
+    ASSERT_EQ(y.size(), size_t(spec.n));
+    for (int64_t n = 0; n < spec.n; ++n)
+      EXPECT_EQ(y[size_t(n)], weights[0].values[size_t(n * spec.k + k)])
+          << "row " << n << " column " << k;
   }
 
   std::vector<double> expected() const {
@@ -269,6 +307,57 @@ TEST(Linear, EveryFormatAgreesWithDoublePrecision) {
       spec.tokens = target == "generic" ? 1 : 2;
       check(spec, narrow(target), uint32_t(spec.tokens), random.bits());
     }
+}
+
+using Affine = quant::AffineFormat;
+
+/// Every width, kind, type of scale, and groups with and without tails.
+std::vector<Format> groupFormats() {
+  std::vector<Format> list;
+  for (uint32_t bits : {2u, 3u, 4u, 5u, 6u, 8u})
+    for (Affine::Kind kind :
+         {Affine::Kind::Symmetric, Affine::Kind::Zero, Affine::Kind::Minimum}) {
+      const auto scale = Affine::Scale((bits + unsigned(kind)) % 3);
+      const uint32_t group = std::array{32u, 64u, 128u, 0u}[list.size() % 4];
+      list.push_back(*quant::formatOf({bits, kind, scale, group}));
+    }
+  return list;
+}
+
+TEST(Linear, FormatsOfGroupsAgreeWithDoublePrecision) {
+  SKIP_WITHOUT_DEVICE();
+  Random random(3);
+  for (Format format : groupFormats()) {
+    SCOPED_TRACE(quant::info(format).name);
+    LinearSpec spec;
+    spec.format = format;
+    spec.k = 288; // 4.5 groups of 64, 2.25 of 128
+    spec.n = 19;
+    spec.tokens = random.below(2) ? 1 : 4;
+    check(spec, profile(deviceProfile().name), uint32_t(spec.tokens),
+          random.bits());
+  }
+}
+
+/// A weight alone is its own product with one: to the last bit what the
+/// reference decodes.
+TEST(Linear, FormatsOfGroupsDecodeToTheLastBit) {
+  SKIP_WITHOUT_DEVICE();
+  for (Format format : groupFormats()) {
+    SCOPED_TRACE(quant::info(format).name);
+    // A product with 24 bits of scale is rounded before a minimum is added.
+    const Affine affine = *quant::affineOf(format);
+    if (affine.kind == Affine::Kind::Minimum &&
+        affine.scale == Affine::Scale::F32)
+      continue;
+    LinearSpec spec;
+    spec.format = format;
+    spec.k = 96;
+    spec.n = 40;
+    Problem problem(spec, 1, 7);
+    for (int64_t k : {0, 13, 31, 32, 63, 95})
+      problem.expectColumn(profile(deviceProfile().name), k);
+  }
 }
 
 LinearSpec randomSpec(Random &random) {

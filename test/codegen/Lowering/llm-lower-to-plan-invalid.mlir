@@ -56,11 +56,11 @@ module {
   llm.kv_cache @kv : 1 x !llm.kv<1x32, f16, f16, 64>
   llm.source @m {path = "m.safetensors", format = "safetensors"}
   func.func @forward(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %rows: tensor<?xi32>) -> tensor<?x4xf32> {
-    %w = llm.weight @m["w"] : tensor<4x128x!llm.q<u4, 128:f16 zero u4>>
+    %w = llm.weight @m["w"] : tensor<4x128x!llm.q<cb<nf4, 4>, 64:f16>>
     %t = llm.weight dense<1.0> : tensor<4x128xf32>
     %x = llm.embedding %ids, %t : tensor<4x128xf32> -> tensor<?x128xf32>
-    // expected-error @below {{expects a weight in one of the block formats of GGUF, but got}}
-    %y = llm.linear %x, %w : tensor<?x128xf32>, tensor<4x128x!llm.q<u4, 128:f16 zero u4>> -> tensor<?x4xf32>
+    // expected-error @below {{expects a weight in one of the block formats of GGUF, or in groups with one scale, but got}}
+    %y = llm.linear %x, %w : tensor<?x128xf32>, tensor<4x128x!llm.q<cb<nf4, 4>, 64:f16>> -> tensor<?x4xf32>
     return %y : tensor<?x4xf32>
   }
 }

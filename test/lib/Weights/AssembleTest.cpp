@@ -60,7 +60,9 @@ protected:
     return codes[n * K + k] & ((1u << bits) - 1);
   }
   void compare(const WeightExpr &expr, unsigned bits) {
-    EXPECT_EQ(expr.format(), sprig::quant::Format::F32);
+    // Codes stay codes where zero points have as many bits as they.
+    EXPECT_EQ(sprig::quant::info(expr.format()).name,
+              bits == 4 ? "U4Z_G32_F32" : "F32");
     const auto got = numbers(expr);
     for (size_t n = 0; n < N; ++n)
       for (size_t k = 0; k < K; ++k)
@@ -231,6 +233,30 @@ TEST_F(AssembleTest, Codebooks) {
       -> tensor<2x4x!llm.q<cb<mine, 2>, *:f32>, #llm.layout<packed>>)");
   EXPECT_EQ(numbers(*learned),
             (std::vector<double>{0, 1, 2, 3, 10, 11, 12, 13}));
+}
+
+/// Signed codes and those with an offset reach the device as one format, with
+/// the numbers that they mean; a type that scales are not stored as is decoded.
+TEST_F(AssembleTest, CentredCodesShareAFormat) {
+  const auto assembled = [&](const char *code, const char *stored) {
+    return open(std::string("%c = llm.weight dense<\"0x") +
+                "0123456789ABCDEFFEDCBA9876543210\"> : tensor<1x16xi8>\n" +
+                "%s = llm.weight dense<0.5> : tensor<1x1x" + stored +
+                ">\n%w = llm.assemble %c scales(%s : tensor<1x1x" + stored +
+                ">) : tensor<1x16xi8> -> tensor<1x32x!llm.q<" + code +
+                ", *:f16>, #llm.layout<packed>>");
+  };
+  const auto centred = assembled("i4", "f16"), offset = assembled("u4-8", "f16");
+  EXPECT_EQ(sprig::quant::info(centred->format()).name, "U4S_ROW");
+  EXPECT_EQ(offset->format(), centred->format());
+  EXPECT_EQ(assembled("i4", "f32")->format(), sprig::quant::Format::F32);
+  const auto signedCodes = numbers(*centred), offsetCodes = numbers(*offset);
+  for (size_t k = 0; k < 32; ++k) {
+    const int code = k < 16 ? int(k ^ 1) : int(15 - (k ^ 1) % 16);
+    EXPECT_EQ(signedCodes[k], 0.5 * (code < 8 ? code : code - 16)) << k;
+    EXPECT_EQ(offsetCodes[k], 0.5 * (code - 8)) << k;
+  }
+  EXPECT_EQ(numbers(*assembled("i4", "f32")), signedCodes);
 }
 
 TEST_F(AssembleTest, Refuses) {

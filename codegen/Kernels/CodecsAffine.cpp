@@ -1,0 +1,134 @@
+// Codecs of the formats of groups (lib/Quant/Affine.h): one class for all widths, kinds and groups. A block is a unit
+// of 32 codes, number k at bit k * bits; scales and zero points lie in planes that several units share.
+#include "codegen/Kernels/BlockCodec.h"
+#include "lib/Quant/Affine.h"
+#include <map>
+#include <mutex>
+
+using sprig::quant::AffineFormat;
+using sprig::quant::Format;
+
+namespace mlir::llm {
+namespace {
+
+class AffineCodec final : public BlockCodec {
+public:
+  AffineCodec(Format format, const AffineFormat &affine)
+      : BlockCodec(format, sprig::quant::kAffineUnit), affine(affine),
+        isSigned(affine.kind == AffineFormat::Kind::Symmetric && affine.bits == 8),
+        isCentred(affine.kind != AffineFormat::Kind::Minimum && !isSigned &&
+                  affine.scale == AffineFormat::Scale::F32) {}
+
+  // Zero points are taken off by way of the sum of x, which all rows share; but from the codes where scales have so
+  // many bits that their product with a zero point is rounded.
+  bool hasMinimum() const override { return !isSigned && !isCentred; }
+
+  // A code stays where it lies in its word unless it reaches into the next word, or up to the sign. Signed bytes are
+  // moved to the top, as Q8_0's are.
+  unsigned shift(unsigned, unsigned k) const override {
+    if (isSigned)
+      return 24;
+    if (isCentred)
+      return 0;
+    const unsigned at = k * affine.bits % 32;
+    return at + affine.bits < 32 ? at : 0;
+  }
+
+  SmallVector<WeightChunk, 2> decode(UnitReader &reader, Value, unsigned) const override {
+    KernelBuilder &b = reader.builder();
+    const Values words = reader.words(0, 0, affine.bits);
+    WeightChunk chunk;
+    if (isCentred) {
+      chunk.groups.push_back({0, kChunk, readScale(reader), Value()});
+      chunk.code = [this, words, zero = readZero(reader), &b](unsigned k, bool) {
+        return b.sub(code(b, words, k, /*scaled=*/false), zero);
+      };
+      return {chunk};
+    }
+    auto [scale, minimum] = readScales(reader);
+    chunk.groups.push_back({0, kChunk, scale, minimum});
+    chunk.code = [this, words, &b](unsigned k, bool scaled) { return code(b, words, k, scaled); };
+    return {chunk};
+  }
+
+private:
+  Value code(KernelBuilder &b, ArrayRef<Value> words, unsigned k, bool scaled) const {
+    const unsigned word = k * affine.bits / 32, at = k * affine.bits % 32, end = at + affine.bits;
+    const int64_t mask = (int64_t(1) << affine.bits) - 1;
+    if (isSigned) {
+      if (!scaled)
+        return b.signedToF32(b.signedBits(words[word], at, 8));
+      Value top = b.shl(words[word], 24 - at);
+      return b.signedToF32(at ? b.bitAnd(top, 0xff000000) : top);
+    }
+    if (end > 32) { // the upper bits lie in the next word
+      Value low = b.shr(words[word], at), high = b.shl(words[word + 1], 32 - at);
+      return b.signedToF32(b.bitAnd(b.bitOr(low, high), mask));
+    }
+    if (scaled && end < 32)
+      return b.signedToF32(b.bitAnd(words[word], mask << at));
+    return b.signedToF32(b.bits(words[word], at, affine.bits));
+  }
+
+  /// The scale of a unit's group, and what is added to its scaled codes. Both products are exact in f32: a zero point
+  /// is a small integer.
+  std::pair<Value, Value> readScales(UnitReader &reader) const {
+    KernelBuilder &b = reader.builder();
+    if (affine.kind == AffineFormat::Kind::Minimum) {
+      Values words = reader.words(1, 0, affine.scaleBytes() / 2);
+      switch (affine.scale) {
+      case AffineFormat::Scale::F16:
+        return b.unpackHalves(words[0]);
+      case AffineFormat::Scale::BF16:
+        return {b.f32FromBits(b.shl(words[0], 16)), b.f32FromBits(b.bitAnd(words[0], 0xffff0000))};
+      case AffineFormat::Scale::F32:
+        return {b.f32FromBits(words[0]), b.f32FromBits(words[1])};
+      }
+    }
+    Value scale = readScale(reader);
+    if (isSigned)
+      return {scale, Value()};
+    return {scale, b.neg(b.mul(scale, readZero(reader)))};
+  }
+
+  Value readScale(UnitReader &reader) const {
+    KernelBuilder &b = reader.builder();
+    switch (affine.scale) {
+    case AffineFormat::Scale::F16:
+      return b.unpackHalves(reader.tiny(1)).first;
+    case AffineFormat::Scale::BF16:
+      return b.f32FromBits(b.shl(reader.tiny(1), 16));
+    case AffineFormat::Scale::F32:
+      return b.f32FromBits(reader.words(1, 0, 1)[0]);
+    }
+    return {};
+  }
+
+  /// What codes stand for zero, as f32.
+  Value readZero(UnitReader &reader) const {
+    KernelBuilder &b = reader.builder();
+    if (affine.kind == AffineFormat::Kind::Symmetric)
+      return b.constant(float(affine.half()));
+    return b.signedToF32(affine.bits <= 4 ? reader.tinyNibble(2) : reader.tiny(2));
+  }
+
+  AffineFormat affine;
+  bool isSigned, isCentred;
+};
+
+} // namespace
+
+const BlockCodec *findAffineCodec(Format format) {
+  const auto affine = sprig::quant::affineOf(format);
+  if (!affine)
+    return nullptr;
+  static std::mutex mutex;
+  static std::map<Format, std::unique_ptr<BlockCodec>> made;
+  const std::lock_guard lock(mutex);
+  std::unique_ptr<BlockCodec> &codec = made[format];
+  if (!codec)
+    codec = std::make_unique<AffineCodec>(format, *affine);
+  return codec.get();
+}
+
+} // namespace mlir::llm

@@ -1,0 +1,206 @@
+#include "lib/Quant/Affine.h"
+#include "lib/Quant/Decoders.h"
+#include "lib/Quant/Half.h"
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace sprig::quant {
+namespace {
+
+// A format's number spells its parameters: this bit, the group in units of 32, the type of scales, the kind, the bits.
+constexpr uint16_t kAffineBit = 0x8000;
+
+bool isPossible(const AffineFormat &affine) {
+  const bool bits = affine.bits >= 2 && affine.bits <= 8 && affine.bits != 7;
+  return bits && affine.group % kAffineUnit == 0 && affine.group <= kLargestAffineGroup;
+}
+
+/// "U4S_G64", "U4Z_G128", "I8S_ROW", "U3M_G64_BF16": read back by affineOfName.
+std::string nameOf(const AffineFormat &affine) {
+  std::string name = affine.bits == 8 && affine.kind == AffineFormat::Kind::Symmetric ? "I" : "U";
+  name += std::to_string(affine.bits);
+  name += affine.kind == AffineFormat::Kind::Zero ? "Z" : affine.kind == AffineFormat::Kind::Minimum ? "M" : "S";
+  name += affine.group ? "_G" + std::to_string(affine.group) : "_ROW";
+  return name + (affine.scale == AffineFormat::Scale::F16    ? ""
+                 : affine.scale == AffineFormat::Scale::BF16 ? "_BF16"
+                                                             : "_F32");
+}
+
+std::string typeOf(const AffineFormat &affine) {
+  const std::string scale = affine.scale == AffineFormat::Scale::F16    ? "f16"
+                            : affine.scale == AffineFormat::Scale::BF16 ? "bf16"
+                                                                        : "f32";
+  const std::string bits = std::to_string(affine.bits);
+  std::string type = (affine.kind == AffineFormat::Kind::Symmetric ? "<i" : "<u") + bits + ", ";
+  type += (affine.group ? std::to_string(affine.group) : "*") + ":" + scale;
+  if (affine.kind == AffineFormat::Kind::Zero)
+    type += " zero u" + bits;
+  if (affine.kind == AffineFormat::Kind::Minimum)
+    type += "+" + scale;
+  return type + ">";
+}
+
+/// A row of the table, made when it is first asked for.
+struct AffineRow {
+  explicit AffineRow(const AffineFormat &affine) : name(nameOf(affine)), type(typeOf(affine)) {
+    const uint32_t units = affine.group / kAffineUnit; // 0: all of a row
+    const bool pair = affine.kind == AffineFormat::Kind::Minimum;
+    planes.push_back({"codes", 0, 4 * affine.bits});
+    planes.push_back({"scales", 0, affine.scaleBytes() * (pair ? 2 : 1), units});
+    if (affine.kind == AffineFormat::Kind::Zero)
+      planes.push_back({"zeros", 0, 1, affine.bits <= 4 ? 2 * units : units});
+    info = {*formatOf(affine), name, kAffineUnit, 0, planes, type, nullptr, nullptr};
+    info.isPlanar = true;
+  }
+  std::string name, type;
+  std::vector<Plane> planes;
+  FormatInfo info;
+};
+
+float readScale(const std::byte *at, AffineFormat::Scale type) {
+  switch (type) {
+  case AffineFormat::Scale::F16:
+    return half(at);
+  case AffineFormat::Scale::BF16:
+    return bfloatToFloat(load<uint16_t>(at));
+  case AffineFormat::Scale::F32:
+    return load<float>(at);
+  }
+  return 0;
+}
+
+void writeScale(std::byte *at, AffineFormat::Scale type, float value) {
+  switch (type) {
+  case AffineFormat::Scale::F16:
+    return store(at, floatToHalf(value));
+  case AffineFormat::Scale::BF16:
+    return store(at, floatToBfloat(value));
+  case AffineFormat::Scale::F32:
+    return store(at, value);
+  }
+}
+
+/// Where the planes of a row of K numbers begin.
+struct RowParts {
+  RowParts(const AffineFormat &affine, size_t K)
+      : scales(K / kAffineUnit * 4 * affine.bits),
+        stride(affine.scaleBytes() * (affine.kind == AffineFormat::Kind::Minimum ? 2 : 1)),
+        zeros(scales + affine.groups(K) * stride) {}
+  size_t scales, stride, zeros;
+};
+
+uint32_t codeAt(const std::byte *codes, size_t k, uint32_t bits) {
+  const size_t bit = k * bits;
+  uint32_t value = uint32_t(codes[bit / 8]);
+  if (bit % 8 + bits > 8)
+    value |= uint32_t(codes[bit / 8 + 1]) << 8;
+  return value >> (bit % 8) & ((1u << bits) - 1);
+}
+
+} // namespace
+
+std::optional<Format> formatOf(const AffineFormat &affine) {
+  if (!isPossible(affine))
+    return std::nullopt;
+  return Format(kAffineBit | affine.group / kAffineUnit << 8 | uint32_t(affine.scale) << 6 | uint32_t(affine.kind) << 4 |
+                affine.bits);
+}
+
+std::optional<AffineFormat> affineOf(Format format) {
+  const uint32_t number = uint32_t(format);
+  AffineFormat affine;
+  affine.bits = number & 15;
+  affine.kind = AffineFormat::Kind(number >> 4 & 3);
+  affine.scale = AffineFormat::Scale(number >> 6 & 3);
+  affine.group = (number >> 8 & 127) * kAffineUnit;
+  const bool known = affine.kind <= AffineFormat::Kind::Minimum && affine.scale <= AffineFormat::Scale::F32;
+  if (!(number & kAffineBit) || !known || !isPossible(affine))
+    return std::nullopt;
+  return affine;
+}
+
+const FormatInfo *affineInfo(Format format) {
+  // Made rows stay where they are, so that reading needs no lock.
+  static std::array<std::atomic<const AffineRow *>, 0x8000> rows;
+  static std::mutex mutex;
+  if (!(uint16_t(format) & kAffineBit))
+    return nullptr;
+  std::atomic<const AffineRow *> &place = rows[uint16_t(format) & 0x7fff];
+  if (const AffineRow *known = place.load(std::memory_order_acquire))
+    return &known->info;
+  const auto affine = affineOf(format);
+  if (!affine)
+    return nullptr;
+  const std::lock_guard lock(mutex);
+  if (!place.load(std::memory_order_relaxed)) {
+    static std::vector<std::unique_ptr<AffineRow>> owned;
+    owned.push_back(std::make_unique<AffineRow>(*affine));
+    place.store(owned.back().get(), std::memory_order_release);
+  }
+  return &place.load(std::memory_order_relaxed)->info;
+}
+
+std::optional<Format> affineOfName(std::string_view name) {
+  // Upper case as nameOf writes it; any other spelling is none.
+  for (uint32_t number = kAffineBit; name.size() > 4 && number <= 0xffff; ++number) {
+    const auto affine = affineOf(Format(number));
+    if (affine && name[1] == char('0' + affine->bits) && nameOf(*affine) == name)
+      return Format(number);
+  }
+  return std::nullopt;
+}
+
+void packAffineRow(Format format, const uint8_t *codes, const float *scales, const float *offsets, std::byte *row,
+                   size_t K) {
+  const AffineFormat affine = *affineOf(format);
+  const RowParts parts(affine, K);
+  const size_t groups = affine.groups(K);
+  std::memset(row, 0, info(format).rowBytes(K));
+  for (size_t k = 0; k < K; ++k) {
+    const size_t bit = k * affine.bits;
+    const uint32_t value = uint32_t(codes[k]) << (bit % 8);
+    row[bit / 8] |= std::byte(value & 0xff);
+    if (value > 0xff)
+      row[bit / 8 + 1] |= std::byte(value >> 8);
+  }
+  for (size_t g = 0; g < groups; ++g) {
+    std::byte *at = row + parts.scales + g * parts.stride;
+    writeScale(at, affine.scale, scales[g]);
+    if (affine.kind == AffineFormat::Kind::Minimum)
+      writeScale(at + affine.scaleBytes(), affine.scale, offsets[g]);
+    if (affine.kind == AffineFormat::Kind::Zero && affine.bits <= 4)
+      row[parts.zeros + g / 2] |= std::byte(uint32_t(offsets[g]) << (g % 2 * 4));
+    else if (affine.kind == AffineFormat::Kind::Zero)
+      row[parts.zeros + g] = std::byte(uint32_t(offsets[g]));
+  }
+}
+
+void decodeAffineRow(Format format, const std::byte *row, float *numbers, size_t K) {
+  const AffineFormat affine = *affineOf(format);
+  const RowParts parts(affine, K);
+  const size_t group = affine.group ? affine.group : K;
+  const bool isSigned = affine.kind == AffineFormat::Kind::Symmetric && affine.bits == 8;
+  for (size_t begin = 0, g = 0; begin < K; begin += group, ++g) {
+    const std::byte *at = row + parts.scales + g * parts.stride;
+    const double scale = readScale(at, affine.scale);
+    double zero = affine.half(), minimum = 0;
+    if (affine.kind == AffineFormat::Kind::Minimum)
+      minimum = readScale(at + affine.scaleBytes(), affine.scale);
+    if (affine.kind == AffineFormat::Kind::Zero)
+      zero = affine.bits <= 4 ? uint32_t(row[parts.zeros + g / 2]) >> (g % 2 * 4) & 15 : uint32_t(row[parts.zeros + g]);
+    const size_t end = K - begin < group ? K : begin + group;
+    for (size_t k = begin; k < end; ++k) {
+      const uint32_t code = codeAt(row, k, affine.bits);
+      const double value = isSigned ? double(int8_t(code)) : double(code);
+      numbers[k] = float(scale * (value - zero) + minimum);
+    }
+  }
+}
+
+} // namespace sprig::quant

@@ -1,0 +1,54 @@
+// Formats of groups on an even grid, of any width and group: what this project's own quantisers and GPTQ, AWQ and
+// compressed-tensors checkpoints store.
+//
+//   w = scale * (code - half)      Symmetric: half = 2^(bits - 1); codes of 8 bits are stored signed instead
+//   w = scale * (code - zero)      Zero: an integer of `bits` bits a group
+//   w = scale * code + minimum     Minimum: of the type of the scales
+//
+// A row of K numbers is its planes one after another: codes in units of 32 numbers (number k at bit k * bits, low bits
+// first), then the scales of all groups (for Minimum: scale and minimum of each), then zero points (two groups to a
+// byte up to 4 bits, the first in the low half, else one). The last group may be short; K is a multiple of 32.
+#ifndef SPRIG_LIB_QUANT_AFFINE_H
+#define SPRIG_LIB_QUANT_AFFINE_H
+
+#include "lib/Quant/Format.h"
+
+namespace sprig::quant {
+
+struct AffineFormat {
+  enum class Kind : uint8_t { Symmetric, Zero, Minimum };
+  enum class Scale : uint8_t { F16, BF16, F32 };
+
+  uint32_t bits = 4; ///< 2, 3, 4, 5, 6 or 8
+  Kind kind = Kind::Symmetric;
+  Scale scale = Scale::F16;
+  uint32_t group = 0; ///< numbers that share a scale, a multiple of 32; 0: a whole row
+
+  /// What a symmetric code is stored above its number.
+  uint32_t half() const { return kind == Kind::Symmetric && bits < 8 ? 1u << (bits - 1) : 0; }
+  uint32_t scaleBytes() const { return scale == Scale::F32 ? 4 : 2; }
+  size_t groups(size_t K) const { return group == 0 ? 1 : (K + group - 1) / group; }
+  bool operator==(const AffineFormat &) const = default;
+};
+
+/// Numbers of a unit of codes; K is a multiple of it.
+inline constexpr uint32_t kAffineUnit = 32;
+/// The largest group that is not a whole row.
+inline constexpr uint32_t kLargestAffineGroup = 127 * kAffineUnit;
+
+/// The format with these parameters; none where they are outside what is said above.
+std::optional<Format> formatOf(const AffineFormat &affine);
+/// The parameters of an affine format; none for all others.
+std::optional<AffineFormat> affineOf(Format format);
+
+/// Writes a row: stored codes (below 2^bits; of symmetric formats `half` above the number, or two's complement), a
+/// scale a group, and zero points or minima a group where the kind has them.
+void packAffineRow(Format format, const uint8_t *codes, const float *scales, const float *offsets, std::byte *row,
+                   size_t K);
+
+/// Decodes one row: each number is computed exactly and rounded to f32 once.
+void decodeAffineRow(Format format, const std::byte *row, float *numbers, size_t K);
+
+} // namespace sprig::quant
+
+#endif // SPRIG_LIB_QUANT_AFFINE_H

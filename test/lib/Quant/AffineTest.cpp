@@ -1,0 +1,130 @@
+#include "lib/Quant/Affine.h"
+#include "lib/Quant/Half.h"
+#include "lib/Quant/Layout.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+using namespace sprig::quant;
+using Kind = AffineFormat::Kind;
+using Scale = AffineFormat::Scale;
+
+namespace {
+
+std::vector<AffineFormat> all() {
+  std::vector<AffineFormat> list;
+  for (uint32_t bits : {2u, 3u, 4u, 5u, 6u, 8u})
+    for (Kind kind : {Kind::Symmetric, Kind::Zero, Kind::Minimum})
+      for (Scale scale : {Scale::F16, Scale::BF16, Scale::F32})
+        for (uint32_t group : {0u, 32u, 64u, 128u, 4064u})
+          list.push_back({bits, kind, scale, group});
+  return list;
+}
+
+TEST(AffineTest, NumbersAndNamesSpellTheParameters) {
+  for (const AffineFormat &affine : all()) {
+    const auto format = formatOf(affine);
+    ASSERT_TRUE(format);
+    const FormatInfo &row = info(*format);
+    SCOPED_TRACE(row.name);
+    EXPECT_EQ(affineOf(*format), affine);
+    EXPECT_EQ(formatOfName(row.name), format);
+    EXPECT_EQ(row.format, *format);
+    EXPECT_TRUE(row.isPlanar);
+  }
+  EXPECT_EQ(info(*formatOf({4, Kind::Zero, Scale::F16, 64})).type, "<u4, 64:f16 zero u4>");
+  EXPECT_EQ(info(*formatOf({3, Kind::Minimum, Scale::BF16, 0})).type, "<u3, *:bf16+bf16>");
+  EXPECT_EQ(info(*formatOf({8, Kind::Symmetric, Scale::F32, 32})).name, "I8S_G32_F32");
+  EXPECT_EQ(affineOf(Format::Q4_1), std::nullopt);
+}
+
+TEST(AffineTest, OutOfReachIsNoFormat) {
+  for (uint32_t bits : {0u, 1u, 7u, 9u, 16u})
+    EXPECT_EQ(formatOf({bits, Kind::Symmetric, Scale::F16, 64}), std::nullopt) << bits;
+  for (uint32_t group : {16u, 48u, 4096u})
+    EXPECT_EQ(formatOf({4, Kind::Symmetric, Scale::F16, group}), std::nullopt) << group;
+  EXPECT_EQ(formatOfName("U4S_G48"), std::nullopt);
+  EXPECT_EQ(formatOfName("U4S"), std::nullopt);
+}
+
+/// A row takes what its type says, rounded up to a unit of each plane.
+TEST(AffineTest, RowsHaveTheBytesOfTheirType) {
+  EXPECT_EQ(info(*formatOf({4, Kind::Symmetric, Scale::F16, 64})).rowBytes(576), 288 + 9 * 2u);
+  EXPECT_EQ(info(*formatOf({4, Kind::Symmetric, Scale::F16, 128})).rowBytes(576), 288 + 5 * 2u); // 4.5 groups
+  EXPECT_EQ(info(*formatOf({3, Kind::Zero, Scale::F16, 64})).rowBytes(576), 216 + 9 * 2 + 5u);
+  EXPECT_EQ(info(*formatOf({5, Kind::Zero, Scale::F32, 32})).rowBytes(96), 60 + 3 * 4 + 3u);
+  EXPECT_EQ(info(*formatOf({2, Kind::Minimum, Scale::F16, 0})).rowBytes(96), 24 + 4u);
+}
+
+TEST(AffineTest, PackedRowsDecodeToWhatTheyMean) {
+  std::mt19937 random(1);
+  for (const AffineFormat &affine : all()) {
+    const Format format = *formatOf(affine);
+    SCOPED_TRACE(info(format).name);
+    const size_t K = 160, group = affine.group ? affine.group : K, groups = affine.groups(K);
+    std::vector<uint8_t> codes(K);
+    for (uint8_t &code : codes)
+      code = uint8_t(random() % (1u << affine.bits));
+    std::vector<float> scales(groups), offsets(groups);
+    for (size_t g = 0; g < groups; ++g) {
+      scales[g] = halfToFloat(uint16_t(0x2c00 + random() % 0x1000));
+      offsets[g] = affine.kind == Kind::Zero ? float(random() % (1u << affine.bits))
+                                             : halfToFloat(uint16_t(0xac00 + random() % 0x1000));
+      if (affine.scale == Scale::BF16)
+        for (float *value : {&scales[g], &offsets[g]})
+          *value = affine.kind == Kind::Zero && value == &offsets[g] ? *value : bfloatToFloat(floatToBfloat(*value));
+    }
+    std::vector<std::byte> row(info(format).rowBytes(K));
+    packAffineRow(format, codes.data(), scales.data(), offsets.data(), row.data(), K);
+    std::vector<float> decoded(K);
+    decode(format, row.data(), decoded.data(), K);
+    for (size_t k = 0; k < K; ++k) {
+      const double scale = scales[k / group], offset = offsets[k / group];
+      const double number = affine.bits == 8 && affine.kind == Kind::Symmetric ? double(int8_t(codes[k]))
+                                                                               : double(codes[k]) - affine.half();
+      const double expected = affine.kind == Kind::Zero      ? scale * (number - offset)
+                              : affine.kind == Kind::Minimum ? scale * number + offset
+                                                             : scale * number;
+      ASSERT_EQ(decoded[k], float(expected)) << k;
+    }
+  }
+}
+
+/// The tiled layout only moves bytes, and pads rows alone.
+TEST(AffineTest, LayoutsRoundTrip) {
+  std::mt19937 random(2);
+  for (const AffineFormat &affine : all()) {
+    const Format format = *formatOf(affine);
+    SCOPED_TRACE(info(format).name);
+    for (size_t N : {1u, 13u, 16u}) {
+      const size_t K = 288;
+      const TensorLayout layout = describe(format, N, K);
+      std::vector<std::byte> source(N * layout.rowBytes), tiled(layout.bytes), back(source.size());
+      for (std::byte &byte : source)
+        byte = std::byte(random());
+      relayout(layout, source.data(), tiled.data());
+      unlayout(layout, tiled.data(), back.data());
+      ASSERT_EQ(back, source);
+      const size_t rows = (N + 7) / 8 * 8;
+      size_t bytes = 0;
+      for (const PlaneLayout &plane : layout.planes)
+        bytes += plane.bytes;
+      EXPECT_EQ(bytes, rows * layout.rowBytes);
+    }
+  }
+}
+
+/// What kernels compute: the piece of a unit is its number over the plane's share.
+TEST(AffineTest, SharedPlanesHaveAPieceForSeveralUnits) {
+  const TensorLayout layout = describe(*formatOf({4, Kind::Zero, Scale::F16, 64}), 10, 288);
+  const PlaneLayout &scales = *layout.plane("scales"), &zeros = *layout.plane("zeros");
+  EXPECT_EQ(layout.units, 9u);
+  EXPECT_EQ(scales.units, 5u);
+  EXPECT_EQ(scales.share, 2u);
+  EXPECT_EQ(zeros.units, 3u);
+  EXPECT_EQ(zeros.share, 4u);
+  EXPECT_EQ(layout.offsetOf(scales, 9, 4), scales.offset + ((1 * 5 + 4) * 8 + 1) * 2);
+}
+
+} // namespace
