@@ -13,6 +13,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
+#include "tools/CalibrationText.h"
 #include "tools/Goldens.h"
 #include "transforms/Pipelines.h"
 #include "llvm/Support/FileSystem.h"
@@ -39,9 +40,7 @@ public:
       return error() << "expects an existing folder for '" << options.output
                      << "', but there is no '" << outputFolder() << "'";
     bool done = succeeded(stage("import", [&] { return load(); })) &&
-                succeeded(stage("passes", [&] {
-                  return runPasses(options.passPipeline, "llm");
-                }));
+                succeeded(stage("passes", [&] { return transform(); }));
     if (done && options.emit == Emit::LLM)
       return finish(printModule(options.output, /*whole=*/true));
     if (options.emit == Emit::Package)
@@ -98,6 +97,9 @@ private:
   }
 
   LogicalResult load();
+  /// Opens the files of the module, and a place for new ones.
+  void openWeights();
+  LogicalResult transform();
   LogicalResult makePlan();
   LogicalResult package();
   LogicalResult readTokenizer();
@@ -113,6 +115,7 @@ private:
   const CompileOptions &options;
   OwningOpRef<ModuleOp> module;
   std::string folder; // that paths of sources are relative to
+  std::shared_ptr<WeightStore> weights;
   PackageExtras extras;
   CompileReport report;
 };
@@ -133,6 +136,35 @@ LogicalResult Driver::load() {
     return check(imported.takeError());
   module = std::move(*imported);
   return success();
+}
+
+void Driver::openWeights() {
+  weights = std::make_shared<WeightStore>(folder);
+  llvm::SmallString<128> file(options.weightsOut);
+  if (file.empty()) {
+    file = options.output;
+    path::replace_extension(file, ".safetensors");
+  }
+  weights->setSpillPath(relativePath(file, folder.empty() ? "." : folder));
+  WeightStore::attach(&context, weights);
+}
+
+LogicalResult Driver::transform() {
+  openWeights();
+  if (!options.calibrationText.empty()) {
+    CalibrationText text{options.calibrationText, options.calibrationCache, {}};
+    text.progress = [&](int64_t done, int64_t all) {
+      show(("calibrating " + Twine(100 * done / std::max<int64_t>(all, 1)) + " %").str());
+    };
+    if (failed(attachCalibration(*module, weights, text)))
+      return failure();
+  }
+  if (failed(runPasses(options.passPipeline, "llm")))
+    return failure();
+  // A package has the new weights in it, and needs no file of them.
+  const bool keep = options.emit == Emit::LLM || options.emit == Emit::Plan ||
+                    !options.weightsOut.empty();
+  return keep ? check(weights->finish()) : success();
 }
 
 LogicalResult Driver::runPasses(StringRef pipeline, StringRef temp) {
@@ -223,8 +255,8 @@ LogicalResult Driver::readTokenizer() {
   if (op.getKeep())
     return op.emitOpError("expects the whole vocabulary of its source, but got "
                           "a list of tokens to keep");
-  WeightStore store(folder);
-  FailureOr<const WeightSource *> source = store.source(op, op.getSourceAttr());
+  FailureOr<const WeightSource *> source =
+      weights->source(op, op.getSourceAttr());
   if (failed(source))
     return failure();
   auto *gguf = dynamic_cast<const GGUFFile *>(*source);
@@ -248,12 +280,12 @@ LogicalResult Driver::prepare() {
       largestWeight(*module) > kMostGoldenElements ? 0 : 16);
   if (options.context > 0)
     count = std::min(count, options.context);
-  return addGoldens(*module, folder, count, extras);
+  return addGoldens(*module, weights, count, extras);
 }
 
 LogicalResult Driver::package() {
   PackageOptions write;
-  write.sourceFolder = folder;
+  write.weights = weights.get();
   write.progress = [&](double fraction) {
     show(("package " + Twine(int(fraction * 100)) + " %").str());
   };

@@ -18,6 +18,11 @@ struct CompileOptions {
   std::vector<std::string> targets;
   std::string
       passPipeline;    ///< textual, of the passes between import and lowering
+  std::string calibrationText; ///< a file for passes that need activations
+  std::string calibrationCache; ///< folder for what they gather; empty: none
+  /// The file of new weights; empty: beside IR under its name, and none that
+  /// outlives the run for a package.
+  std::string weightsOut;
   int64_t context = 0; ///< 0: as imported
   int64_t cacheBits = 16; ///< of a key or value, where the source is imported
   std::vector<int64_t> widths;

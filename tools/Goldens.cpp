@@ -58,8 +58,8 @@ int64_t largestWeight(ModuleOp module) {
   return largest;
 }
 
-LogicalResult addGoldens(ModuleOp module, StringRef folder, int64_t count,
-                         PackageExtras &extras) {
+LogicalResult addGoldens(ModuleOp module, std::shared_ptr<WeightStore> weights,
+                         int64_t count, PackageExtras &extras) {
   func::FuncOp forward = forwardOf(module);
   if (!forward || count <= 0)
     return success();
@@ -74,7 +74,7 @@ LogicalResult addGoldens(ModuleOp module, StringRef folder, int64_t count,
   using reference::Tensor;
   reference::Options options;
   options.cacheBytes = 1; // each weight is read once
-  auto evaluator = reference::Evaluator::create(module, folder, options);
+  auto evaluator = reference::Evaluator::create(module, std::move(weights), options);
   auto results =
       evaluator->run("forward", {Tensor::ids(tokens), Tensor::ids(places),
                                  Tensor::ids(places)});

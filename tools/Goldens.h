@@ -5,6 +5,7 @@
 #define SPRIG_TOOLS_GOLDENS_H
 
 #include "codegen/Package/PackageWriter.h"
+#include "lib/Weights/WeightStore.h"
 
 namespace mlir::llm {
 
@@ -14,8 +15,8 @@ namespace mlir::llm {
 /// `extras`. Decoded weights are not kept, so that the memory this takes is that
 /// of the largest of them. A module without such a function gets no vector.
 /// Errors are diagnostics at the op that cannot be evaluated.
-LogicalResult addGoldens(ModuleOp module, StringRef folder, int64_t count,
-                         PackageExtras &extras);
+LogicalResult addGoldens(ModuleOp module, std::shared_ptr<WeightStore> weights,
+                         int64_t count, PackageExtras &extras);
 
 /// Numbers of the largest weight of `module`.
 int64_t largestWeight(ModuleOp module);

@@ -1,7 +1,9 @@
 // llm-compile: a model to a package for one or more targets. What it does is a
 // pipeline of llm-opt with a name.
 #include "codegen/Target/TargetProfile.h"
+#include "tools/CalibrationText.h"
 #include "tools/CompileDriver.h"
+#include "tools/Compression.h"
 #include <CLI/CLI.hpp>
 #include <iomanip>
 #include <iostream>
@@ -13,14 +15,6 @@ using namespace mlir::llm;
 
 namespace {
 
-struct Preset {
-  const char *name, *pipeline, *description;
-};
-constexpr Preset kPresets[] = {
-    {"as-is", "builtin.module(llm-default-pipeline)",
-     "weights as they are in the source; fusion only"},
-};
-
 /// Needs nothing that Vulkan 1.1 does not promise.
 constexpr const char *kFallback = "generic";
 
@@ -29,6 +23,8 @@ Examples:
   llm-compile SmolLM2-135M-Instruct.Q4_1.gguf -o smollm2.sprig --target=lavapipe,generic
   llm-compile model.mlir --emit=plan -o plan.mlir --context=4096 --widths=1,8
   llm-compile model.gguf -o model.sprig --save-temps=ir --json
+  llm-compile model.gguf -o model.sprig --preset=w4a16 --calibrate=book.txt
+  llm-compile model.gguf -o w3.mlir --emit=llm --quantize=w:3,group:64,method:mse
 )";
 
 /// Every profile of the library, the most demanding first and the fallback
@@ -85,7 +81,8 @@ void printReport(const CompileReport &report) {
 
 int main(int argc, char **argv) {
   CompileOptions options;
-  std::string preset = "as-is", emit = "package";
+  std::string preset = "as-is", emit = "package", quantize;
+  options.calibrationCache = defaultCalibrationCache();
   bool wantTargets = false, wantPresets = false, json = false;
   bool noFallback = false;
   CLI::App app("Compiles a model for Vulkan devices.", "llm-compile");
@@ -103,12 +100,30 @@ int main(int argc, char **argv) {
                "leave out the target 'generic', which runs on any Vulkan 1.1 "
                "device, unless --target names it");
   app.add_flag("--list-targets", wantTargets, "print the profiles there are");
-  app.add_option("--preset", preset, "named pass pipeline")
-      ->capture_default_str();
+  auto *presetOption =
+      app.add_option("--preset", preset, "named pass pipeline")
+          ->capture_default_str();
   app.add_flag("--list-presets", wantPresets,
                "print the presets and the pipelines behind them");
-  app.add_option("--pass-pipeline", options.passPipeline,
-                 "passes between import and lowering, instead of a preset");
+  auto *quantizeOption = app.add_option(
+      "--quantize", quantize,
+      "weights of layers in fewer bits: w:BITS,group:N|channel,"
+      "method:rtn|mse|gptq|awq,symmetric:yes|no,head:yes|no,tokens:N,window:N,"
+      "order:yes|no,replay:yes|no");
+  auto *pipelineOption =
+      app.add_option("--pass-pipeline", options.passPipeline,
+                     "passes between import and lowering, instead of a preset");
+  presetOption->excludes(quantizeOption);
+  pipelineOption->excludes(presetOption)->excludes(quantizeOption);
+  app.add_option("--calibrate", options.calibrationText,
+                 "a text for methods that look at activations")
+      ->check(CLI::ExistingFile);
+  app.add_option("--calibration-cache", options.calibrationCache,
+                 "folder for what is gathered from it; 'none' keeps nothing")
+      ->default_str(options.calibrationCache);
+  app.add_option("--weights-out", options.weightsOut,
+                 "safetensors file for new weights (default: beside IR, under "
+                 "its name; a package needs none)");
   app.add_option(
          "--kv", options.cacheBits,
          "Bits of each number in the key-value caches of a model that is "
@@ -140,9 +155,15 @@ int main(int argc, char **argv) {
   if (wantTargets)
     return listTargets(), 0;
   if (wantPresets) {
-    for (const Preset &each : kPresets)
-      std::cout << each.name << "  " << each.pipeline << "  "
+    for (const Preset &each : presets()) {
+      std::string passes;
+      if (StringRef(each.quantize).size())
+        passes = cantFail(quantizePasses(each.quantize, /*hasText=*/false));
+      std::cout << each.name << "  " << pipelineOf(passes) << "  "
                 << each.description << "\n";
+    }
+    std::cout << "With --calibrate the method is gptq, unless --quantize names "
+                 "one.\n";
     return 0;
   }
   auto usage = [](const std::string &message) {
@@ -153,13 +174,24 @@ int main(int argc, char **argv) {
   if (options.source.empty() || options.output.empty())
     return usage(options.source.empty() ? "expects a SOURCE, but got none"
                                         : "expects -o FILE, but got none");
-  auto chosen = std::find_if(std::begin(kPresets), std::end(kPresets),
-                             [&](auto &p) { return p.name == preset; });
-  if (chosen == std::end(kPresets))
+  const Preset *chosen = findPreset(preset);
+  if (!chosen)
     return usage("expects a preset of --list-presets, but got '" + preset +
                  "'");
-  if (options.passPipeline.empty())
-    options.passPipeline = chosen->pipeline;
+  if (options.passPipeline.empty()) {
+    std::string passes;
+    if (quantize.empty())
+      quantize = chosen->quantize;
+    if (!quantize.empty()) {
+      auto made = quantizePasses(quantize, !options.calibrationText.empty());
+      if (!made)
+        return usage(toString(made.takeError()));
+      passes = std::move(*made);
+    }
+    options.passPipeline = pipelineOf(passes);
+  }
+  if (options.calibrationCache == "none")
+    options.calibrationCache.clear();
   if (options.targets.empty())
     options.targets = allTargets();
   else if (!noFallback && !llvm::is_contained(options.targets, kFallback))

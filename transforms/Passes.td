@@ -132,6 +132,54 @@ def FuseResidualPass : Pass<"llm-fuse-residual", "func::FuncOp"> {
   let dependentDialects = ["LLMDialect"];
 }
 
+def QuantizeWeightsPass : Pass<"llm-quantize-weights", "ModuleOp"> {
+  let summary = "Weights of products in codes of a few bits";
+  let description = [{
+    ```mlir
+    %w = llm.weight @model["blk.0.ffn_up.weight"] : tensor<1536x576xf16>
+    %y = llm.linear %x, %w : tensor<?x576xf32>, tensor<1536x576xf16> -> tensor<?x1536xf32>
+    // ==> bits=4 group=64
+    %c = llm.weight @weights["blk.0.ffn_up.weight.codes"] : tensor<1536x288xi8>
+    %s = llm.weight @weights["blk.0.ffn_up.weight.scales"] : tensor<1536x9xf16>
+    %q = llm.assemble %c scales(%s : tensor<1536x9xf16>)
+        : tensor<1536x288xi8> -> tensor<1536x576x!llm.q<i4, 64:f16>, #llm.layout<packed>>
+    %w = llm.dequantize %q : ... -> tensor<1536x576xf32>
+    %y = llm.linear %x, %w : tensor<?x576xf32>, tensor<1536x576xf32> -> tensor<?x1536xf32>
+    ```
+
+    `llm-fuse-dequantize` then lets the product read the codes. New tensors go to the file of new weights
+    (`--weights-out` of llm-compile). Symmetric schemes store `w = s*code`, others `w = s*(code - zero)` with an integer
+    zero point a group; scales are f16. A group that does not divide a row leaves a short one at its end.
+
+    - `rtn`: the scale of the largest magnitude, or of the range; codes to the nearest.
+    - `mse`: of each group the scale (and zero point) of least squared error.
+    - `gptq`: columns one after another, what is lost made up for in those that follow (arXiv 2210.17323).
+    - `awq`: columns that meet large inputs are scaled up first, the inverse folded into the norm, the up product or the
+      value product before (arXiv 2306.00978); then `mse`.
+
+    The last two read a calibration text (`--calibrate` of llm-compile) layer by layer. The statistics of a text are
+    cached, so an interrupted run goes on where it stopped; with `replay` each layer sees what quantisation has made of
+    those before it, and nothing is cached.
+  }];
+  let options = [
+    Option<"bits", "bits", "unsigned", /*default=*/"4", "Of a code: 2, 3, 4, 5, 6 or 8">,
+    Option<"group", "group", "int64_t", /*default=*/"64",
+           "Numbers of a row that share a scale, a multiple of 32; 0: all of them">,
+    Option<"symmetric", "symmetric", "bool", /*default=*/"true", "Without zero points">,
+    Option<"method", "method", "std::string", /*default=*/"\"mse\"", "rtn, mse, gptq or awq">,
+    Option<"head", "head", "bool", /*default=*/"false", "Also products outside layers, such as the head">,
+    Option<"tokens", "tokens", "int64_t", /*default=*/"16384", "Of the calibration text">,
+    Option<"window", "window", "int64_t", /*default=*/"512", "Tokens of the text that see each other">,
+    Option<"damping", "damping", "double", /*default=*/"0.01",
+           "gptq: what is added to the diagonal of the second moments, times its mean">,
+    Option<"actOrder", "act-order", "bool", /*default=*/"true",
+           "gptq: columns of large inputs first, with grids of the weights as they were">,
+    Option<"replay", "replay", "bool", /*default=*/"false", "Layers see what became of those before them">,
+    Option<"report", "report", "std::string", /*default=*/"", "JSON file for the errors of each weight">,
+  ];
+  let dependentDialects = ["LLMDialect"];
+}
+
 def RemoveDeadStatePass : Pass<"llm-remove-dead-state", "ModuleOp"> {
   let summary = "Remove caches that nobody reads, and sources that nobody uses";
   let description = [{

@@ -1,0 +1,30 @@
+// The short forms of llm-compile for passes that make a model smaller: presets, and --quantize.
+#ifndef SPRIG_TOOLS_COMPRESSION_H
+#define SPRIG_TOOLS_COMPRESSION_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/Error.h"
+#include <string>
+
+namespace mlir::llm {
+
+struct Preset {
+  const char *name;
+  const char *quantize; ///< what --quantize would say, or empty
+  const char *description;
+};
+
+::llvm::ArrayRef<Preset> presets();
+/// Null for unknown names.
+const Preset *findPreset(::llvm::StringRef name);
+
+/// The passes behind `w:4,group:64,method:gptq`, comma-separated and without the default pipeline. The default of
+/// `method` is gptq where there is a calibration text, else mse. Errors name the key and the value.
+::llvm::Expected<std::string> quantizePasses(::llvm::StringRef spec, bool hasText);
+
+/// A whole pipeline: `passes` (perhaps none), then what every model gets.
+std::string pipelineOf(::llvm::StringRef passes);
+
+} // namespace mlir::llm
+
+#endif // SPRIG_TOOLS_COMPRESSION_H

@@ -1,0 +1,82 @@
+#include "transforms/Quantize/Products.h"
+
+#include "lib/Weights/WeightExpr.h"
+#include "mlir/IR/Threading.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace mlir::llm;
+
+SmallVector<OpOperand *> mlir::llm::productWeights(Operation *op) {
+  if (auto linear = dyn_cast<LinearOp>(op))
+    return {&linear.getWeightMutable()};
+  if (auto gated = dyn_cast<GatedLinearOp>(op))
+    return {&gated.getGateMutable(), &gated.getUpMutable()};
+  if (auto expert = dyn_cast<ExpertLinearOp>(op))
+    return {&expert.getWeightMutable()};
+  return {};
+}
+
+std::string mlir::llm::weightName(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (auto weight = dyn_cast<WeightOp>(op))
+      return weight.getKey() ? weight.getKey()->str() : "inline";
+    if (op->getNumOperands() == 0)
+      break;
+    value = op->getOperand(0);
+  }
+  return "weight";
+}
+
+FailureOr<Matrix> mlir::llm::readMatrix(Value value, WeightStore &store, Operation *user) {
+  if (!isWeightExpr(value))
+    return user->emitOpError("expects a weight that is known before run time, but got ") << value.getType(), failure();
+  FailureOr<std::unique_ptr<WeightExpr>> expr = openWeightExpr(value, store);
+  if (failed(expr))
+    return failure();
+  Matrix matrix{(*expr)->rows(), (*expr)->columns(), {}};
+  matrix.numbers.resize(size_t(matrix.N * matrix.K));
+  (*expr)->decode(0, matrix.N, matrix.numbers.data());
+  (*expr)->release(0, matrix.N);
+  for (auto [i, number] : llvm::enumerate(matrix.numbers))
+    if (!std::isfinite(number))
+      return user->emitOpError("expects finite numbers in \"")
+                 << weightName(value) << "\", but row " << int64_t(i) / matrix.K << ", column "
+                 << int64_t(i) % matrix.K << " is " << (std::isnan(number) ? "not a number" : "infinite"),
+             failure();
+  return matrix;
+}
+
+WeightStore *mlir::llm::weightStoreOf(Operation *op) {
+  WeightStore *store = WeightStore::of(op->getContext());
+  if (!store)
+    op->emitOpError("makes new weights, which this tool has no place for; use llm-compile --emit=llm");
+  return store;
+}
+
+static void eraseDead(Operation *op) {
+  if (!op || !isOpTriviallyDead(op))
+    return;
+  SmallVector<Value> operands(op->getOperands());
+  op->erase();
+  for (Value operand : operands)
+    eraseDead(operand.getDefiningOp());
+}
+
+void mlir::llm::replaceWeight(OpOperand &operand, Value value) {
+  Operation *before = operand.get().getDefiningOp();
+  operand.set(value);
+  eraseDead(before);
+}
+
+Operation *mlir::llm::layerOf(Operation *op) { return op->getParentOfType<LayerOp>(); }
+
+void mlir::llm::forRows(MLIRContext *context, int64_t rows, int64_t atLeast,
+                        llvm::function_ref<void(int64_t, int64_t)> body) {
+  const int64_t threads = context->isMultithreadingEnabled() ? int64_t(context->getNumThreads()) : 1;
+  const int64_t pieces = std::clamp<int64_t>(rows / std::max<int64_t>(atLeast, 1), 1, 4 * threads);
+  parallelFor(context, 0, size_t(pieces), [&](size_t i) {
+    body(rows * int64_t(i) / pieces, rows * int64_t(i + 1) / pieces);
+  });
+}
