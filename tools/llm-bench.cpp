@@ -130,6 +130,8 @@ public:
       line("prefill of " + std::to_string(count), rates, "tokens/s");
     for (const auto &[width, times] : measured.stepMs)
       line("step of width " + std::to_string(width), times, "ms");
+    for (const auto &[width, times] : measured.stepProcessorMs)
+      line("processor, width " + std::to_string(width), times, "ms");
     if (startup)
       std::printf("start to first token: %.2f s cold, %.2f s warm\n",
                   startup->cold, startup->warm);
@@ -159,6 +161,7 @@ public:
       json.close();
     }
     series(json, "step_ms", measured.stepMs);
+    series(json, "step_processor_ms", measured.stepProcessorMs);
     series(json, "decode_at", measured.decodeRate);
     series(json, "prefill_at", measured.prefillRate);
     if (startup) {

@@ -91,8 +91,11 @@ Status runOnce(Session &session, const BenchOptions &options, bool keep,
         session.measure(benchKind(target, width), width, 0, false).status();
     if (!status.ok())
       return status;
-    if (keep)
+    if (keep) {
       measured.stepMs[width].values.push_back(1e3 * clock.seconds());
+      measured.stepProcessorMs[width].values.push_back(1e3 *
+                                                       clock.ofProcessor());
+    }
   }
   return {};
 }

@@ -33,6 +33,9 @@ struct Measured {
   std::map<uint32_t, Samples> decodeRate;  ///< depth → tokens a second
   std::map<uint32_t, Samples> prefillRate; ///< tokens → tokens a second
   std::map<uint32_t, Samples> stepMs;      ///< width → milliseconds
+  /// The same in processor time of this process, which other work on the
+  /// machine hardly touches: what counts where the driver computes on the CPU.
+  std::map<uint32_t, Samples> stepProcessorMs;
   /// Width → each dispatch of its program; empty where the device has no
   /// timestamps.
   std::map<uint32_t, std::vector<DispatchTime>> profile;

@@ -17,15 +17,27 @@ inline uint64_t peakResidentBytes() {
   return uint64_t(usage.ru_maxrss) * 1024;
 }
 
+/// Seconds that all threads of this process have computed.
+inline double processorSeconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  auto seconds = [](const timeval &time) {
+    return double(time.tv_sec) + 1e-6 * double(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
 class Stopwatch {
 public:
   double seconds() const {
     return std::chrono::duration<double>(Clock::now() - start).count();
   }
+  double ofProcessor() const { return processorSeconds() - startComputing; }
 
 private:
   using Clock = std::chrono::steady_clock;
   Clock::time_point start = Clock::now();
+  double startComputing = processorSeconds();
 };
 
 /// A line on a terminal that says what takes so long; gone when it is over.
