@@ -1,7 +1,9 @@
 #include "tools/Compression.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace mlir::llm {
 
@@ -23,71 +25,143 @@ const Preset *findPreset(StringRef name) {
 
 namespace {
 
-/// A key of --quantize, the option of llm-quantize-weights that it sets, and what it may be.
+/// A key of a short form, the pass and its option that it sets, and what it may be.
 struct Key {
-  StringRef name, option;
-  enum class Kind { Number, Group, Word, YesNo } kind;
+  StringRef name, pass, option;
+  enum class Kind { Number, Real, Group, Word, YesNo, Run } kind;
 };
-constexpr Key kKeys[] = {
-    {"w", "bits", Key::Kind::Number},          {"group", "group", Key::Kind::Group},
-    {"method", "method", Key::Kind::Word},     {"symmetric", "symmetric", Key::Kind::YesNo},
-    {"head", "head", Key::Kind::YesNo},        {"tokens", "tokens", Key::Kind::Number},
-    {"window", "window", Key::Kind::Number},   {"order", "act-order", Key::Kind::YesNo},
-    {"replay", "replay", Key::Kind::YesNo},
+constexpr StringRef kWeights = "llm-quantize-weights", kActivations = "llm-quantize-activations";
+constexpr StringRef kCaches = "llm-quantize-kv", kSmooth = "llm-smooth";
+/// In the order of the passes.
+constexpr StringRef kQuantizePasses[] = {kSmooth, kWeights, kActivations, kCaches};
+constexpr Key kQuantizeKeys[] = {
+    {"w", kWeights, "bits", Key::Kind::Number},        {"group", kWeights, "group", Key::Kind::Group},
+    {"method", kWeights, "method", Key::Kind::Word},   {"symmetric", kWeights, "symmetric", Key::Kind::YesNo},
+    {"head", kWeights, "head", Key::Kind::YesNo},      {"tokens", kWeights, "tokens", Key::Kind::Number},
+    {"window", kWeights, "window", Key::Kind::Number}, {"order", kWeights, "act-order", Key::Kind::YesNo},
+    {"replay", kWeights, "replay", Key::Kind::YesNo},  {"a", kActivations, "bits", Key::Kind::Number},
+    {"kv", kCaches, "bits", Key::Kind::Number},        {"smooth", kSmooth, "", Key::Kind::Run},
+};
+constexpr Key kPruneKeys[] = {
+    {"layers", "llm-prune-layers", "count", Key::Kind::Number},
+    {"ffn", "llm-prune-ffn", "ratio", Key::Kind::Real},
+    {"score", "", "score", Key::Kind::Word},
+    {"recover", "", "recover", Key::Kind::YesNo},
+    {"tokens", "", "tokens", Key::Kind::Number},
+    {"window", "", "window", Key::Kind::Number},
 };
 
-::llvm::Error refuse(StringRef expected, StringRef part) {
-  return ::llvm::createStringError("--quantize expects " + expected + ", but got '" + part + "'");
-}
+/// Reads KEY:VALUE pairs of one option of the command line.
+class SpecParser {
+public:
+  SpecParser(StringRef option, ::llvm::ArrayRef<Key> keys) : option(option), keys(keys) {}
 
-::llvm::Expected<std::string> valueOf(const Key &key, StringRef value, StringRef part) {
-  unsigned number;
-  switch (key.kind) {
-  case Key::Kind::Group:
-    if (value == "channel")
-      return "0";
-    [[fallthrough]];
-  case Key::Kind::Number:
-    if (value.getAsInteger(10, number))
-      return refuse("a number behind '" + key.name.str() + ":'", part);
-    return value.str();
-  case Key::Kind::Word:
-    if (value.empty() || !::llvm::all_of(value, ::llvm::isAlnum))
-      return refuse("a word behind '" + key.name.str() + ":'", part);
-    return value.str();
-  case Key::Kind::YesNo:
-    if (value != "yes" && value != "no")
-      return refuse("yes or no behind '" + key.name.str() + ":'", part);
-    return value == "yes" ? "true" : "false";
+  ::llvm::Error refuse(StringRef expected, StringRef part) const {
+    return ::llvm::createStringError(option + " expects " + expected + ", but got '" + part + "'");
   }
-  return value.str();
-}
+
+  /// Calls `use(key, value)` for each pair, the value as passes spell it.
+  ::llvm::Error parse(StringRef spec, ::llvm::function_ref<void(const Key &, std::string)> use) const {
+    ::llvm::SmallVector<StringRef> parts;
+    spec.split(parts, ',');
+    for (StringRef part : parts) {
+      const auto [name, value] = part.split(':');
+      const Key *key = ::llvm::find_if(keys, [&, name = name](const Key &known) { return known.name == name; });
+      if (key == keys.end()) {
+        std::string names;
+        for (const Key &known : keys)
+          names += (names.empty() ? "" : ", ") + known.name.str();
+        return refuse("KEY:VALUE of the keys " + names, part);
+      }
+      auto text = valueOf(*key, value, part);
+      if (!text)
+        return text.takeError();
+      use(*key, std::move(*text));
+    }
+    return ::llvm::Error::success();
+  }
+
+private:
+  ::llvm::Expected<std::string> valueOf(const Key &key, StringRef value, StringRef part) const {
+    unsigned number;
+    double real;
+    switch (key.kind) {
+    case Key::Kind::Group:
+      if (value == "channel")
+        return "0";
+      [[fallthrough]];
+    case Key::Kind::Number:
+      if (value.getAsInteger(10, number))
+        return refuse("a number behind '" + key.name.str() + ":'", part);
+      return value.str();
+    case Key::Kind::Real:
+      if (value.getAsDouble(real))
+        return refuse("a number behind '" + key.name.str() + ":'", part);
+      return value.str();
+    case Key::Kind::Word:
+      if (value.empty() || !::llvm::all_of(value, ::llvm::isAlnum))
+        return refuse("a word behind '" + key.name.str() + ":'", part);
+      return value.str();
+    case Key::Kind::YesNo:
+    case Key::Kind::Run:
+      if (value != "yes" && value != "no")
+        return refuse("yes or no behind '" + key.name.str() + ":'", part);
+      return value == "yes" ? "true" : "false";
+    }
+    return value.str();
+  }
+
+  StringRef option;
+  ::llvm::ArrayRef<Key> keys;
+};
 
 } // namespace
 
 ::llvm::Expected<std::string> quantizePasses(StringRef spec, bool hasText) {
-  ::llvm::SmallVector<StringRef> parts;
-  spec.split(parts, ',');
-  std::string options;
+  ::llvm::StringMap<std::string> options; // by pass
+  std::string shared;                     // how much text is read, for every pass that reads some
   bool hasMethod = false;
-  for (StringRef part : parts) {
-    const auto [name, value] = part.split(':');
-    const Key *key = ::llvm::find_if(kKeys, [&, name = name](const Key &known) { return known.name == name; });
-    if (key == std::end(kKeys)) {
-      std::string names;
-      for (const Key &known : kKeys)
-        names += (names.empty() ? "" : ", ") + known.name.str();
-      return refuse("KEY:VALUE of the keys " + names, part);
-    }
-    auto text = valueOf(*key, value, part);
-    if (!text)
-      return text.takeError();
-    hasMethod |= key->name == "method";
-    options += " " + key->option.str() + "=" + *text;
+  auto error = SpecParser("--quantize", kQuantizeKeys).parse(spec, [&](const Key &key, std::string value) {
+    hasMethod |= key.name == "method";
+    const std::string text = key.option.empty() ? "" : " " + key.option.str() + "=" + value;
+    if (key.name == "tokens" || key.name == "window")
+      shared += text;
+    else if (key.kind != Key::Kind::Run || value == "true")
+      options[key.pass] += text;
+  });
+  if (error)
+    return std::move(error);
+  if (options.count(kWeights) && !hasMethod)
+    options[kWeights] += hasText ? " method=gptq" : " method=mse";
+  std::string passes;
+  for (StringRef pass : kQuantizePasses) {
+    auto found = options.find(pass);
+    if (found == options.end())
+      continue;
+    std::string text = found->second;
+    if (pass == kWeights || pass == kSmooth)
+      text += shared;
+    passes += (passes.empty() ? "" : ",");
+    passes += pass == kActivations ? "func.func(" : "";
+    passes += pass.str() + (text.empty() ? "" : "{" + text.substr(1) + "}");
+    passes += pass == kActivations ? ")" : "";
   }
-  if (!hasMethod)
-    options += hasText ? " method=gptq" : " method=mse";
-  return "llm-quantize-weights{" + options.substr(1) + "}";
+  return passes;
+}
+
+::llvm::Expected<std::string> prunePass(StringRef spec) {
+  StringRef pass;
+  std::string options;
+  auto error = SpecParser("--prune", kPruneKeys).parse(spec, [&](const Key &key, std::string value) {
+    if (!key.pass.empty())
+      pass = key.pass;
+    options += " " + key.option.str() + "=" + value;
+  });
+  if (error)
+    return std::move(error);
+  if (pass.empty())
+    return SpecParser("--prune", kPruneKeys).refuse("what goes, as layers:N or ffn:RATIO", spec);
+  return pass.str() + "{" + options.substr(1) + "}";
 }
 
 std::string pipelineOf(StringRef passes) {

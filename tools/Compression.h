@@ -1,4 +1,4 @@
-// The short forms of llm-compile for passes that make a model smaller: presets, and --quantize.
+// The short forms of llm-compile for passes that make a model smaller: presets, --quantize and --prune.
 #ifndef SPRIG_TOOLS_COMPRESSION_H
 #define SPRIG_TOOLS_COMPRESSION_H
 
@@ -18,9 +18,12 @@ struct Preset {
 /// Null for unknown names.
 const Preset *findPreset(::llvm::StringRef name);
 
-/// The passes behind `w:4,group:64,method:gptq`, comma-separated and without the default pipeline. The default of
+/// The passes behind `w:4,group:64,method:gptq,a:8,kv:8,smooth:yes`, comma-separated and without the default pipeline. The default of
 /// `method` is gptq where there is a calibration text, else mse. Errors name the key and the value.
 ::llvm::Expected<std::string> quantizePasses(::llvm::StringRef spec, bool hasText);
+
+/// The pass behind `layers:4` or `ffn:0.2,score:wanda,recover:no`. Errors name the key and the value.
+::llvm::Expected<std::string> prunePass(::llvm::StringRef spec);
 
 /// A whole pipeline: `passes` (perhaps none), then what every model gets.
 std::string pipelineOf(::llvm::StringRef passes);

@@ -25,6 +25,7 @@ Examples:
   llm-compile model.gguf -o model.sprig --save-temps=ir --json
   llm-compile model.gguf -o model.sprig --preset=w4a16 --calibrate=book.txt
   llm-compile model.gguf -o w3.mlir --emit=llm --quantize=w:3,group:64,method:mse
+  llm-compile model.gguf -o small.sprig --prune=layers:4 --prune=ffn:0.2 --calibrate=book.txt
 )";
 
 /// Every profile of the library, the most demanding first and the fallback
@@ -82,6 +83,7 @@ void printReport(const CompileReport &report) {
 int main(int argc, char **argv) {
   CompileOptions options;
   std::string preset = "as-is", emit = "package", quantize;
+  std::vector<std::string> prune;
   options.calibrationCache = defaultCalibrationCache();
   bool wantTargets = false, wantPresets = false, json = false;
   bool noFallback = false;
@@ -107,9 +109,15 @@ int main(int argc, char **argv) {
                "print the presets and the pipelines behind them");
   auto *quantizeOption = app.add_option(
       "--quantize", quantize,
-      "weights of layers in fewer bits: w:BITS,group:N|channel,"
+      "numbers of layers in fewer bits: w:BITS,group:N|channel,"
       "method:rtn|mse|gptq|awq,symmetric:yes|no,head:yes|no,tokens:N,window:N,"
-      "order:yes|no,replay:yes|no");
+      "order:yes|no,replay:yes|no; of activations a:8, of caches kv:8|4 (both "
+      "with --emit=llm so far); smooth:yes");
+  app.add_option("--prune", prune,
+                 "what goes, before anything is quantised: layers:N or "
+                 "ffn:RATIO, then score:influence|wanda|magnitude|random,"
+                 "recover:yes|no,tokens:N; repeatable, in order")
+      ->type_name("SPEC");
   auto *pipelineOption =
       app.add_option("--pass-pipeline", options.passPipeline,
                      "passes between import and lowering, instead of a preset");
@@ -180,13 +188,22 @@ int main(int argc, char **argv) {
                  "'");
   if (options.passPipeline.empty()) {
     std::string passes;
+    auto add = [&](const std::string &more) {
+      passes += (passes.empty() ? "" : ",") + more;
+    };
+    for (const std::string &spec : prune) {
+      auto made = prunePass(spec);
+      if (!made)
+        return usage(toString(made.takeError()));
+      add(*made);
+    }
     if (quantize.empty())
       quantize = chosen->quantize;
     if (!quantize.empty()) {
       auto made = quantizePasses(quantize, !options.calibrationText.empty());
       if (!made)
         return usage(toString(made.takeError()));
-      passes = std::move(*made);
+      add(*made);
     }
     options.passPipeline = pipelineOf(passes);
   }

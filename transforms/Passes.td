@@ -132,6 +132,101 @@ def FuseResidualPass : Pass<"llm-fuse-residual", "func::FuncOp"> {
   let dependentDialects = ["LLMDialect"];
 }
 
+def PruneFFNPass : Pass<"llm-prune-ffn", "ModuleOp"> {
+  let summary = "Feed-forward blocks with fewer channels";
+  let description = [{
+    A channel is a row of the gate and of the up product and a column of the down product; all three go together.
+
+    ```mlir
+    %g = llm.linear %x, %gate : tensor<?x576xf32>, tensor<1536x576xf16> -> tensor<?x1536xf32>
+    %u = llm.linear %x, %up : ...
+    %a = llm.gated_activation silu %g, %u : tensor<?x1536xf32>
+    %y = llm.linear %a, %down : tensor<?x1536xf32>, tensor<576x1536xf16> -> tensor<?x576xf32>
+    // ==> ratio=0.25
+    %gate1 = llm.gather %gate, %channels axis 0 : tensor<1536x576xf16>, tensor<1152xi32>
+    %g = llm.linear %x, %gate1 : tensor<?x576xf32>, tensor<1152x576xf16> -> tensor<?x1152xf32>
+    ...
+    %down1 = llm.weight @weights["...pruned"] : tensor<576x1152xf16>
+    ```
+
+    What is removed is rounded down to whole blocks of the down product's format, which is kept. Scores of a channel:
+    `magnitude` (squares of its weights), `wanda` (squares of its down column, times those of what meets it), `random`.
+    With `recover` the columns that stay are fitted anew, by least squares over the calibration text, to give what all
+    gave.
+  }];
+  let options = [
+    Option<"ratio", "ratio", "double", /*default=*/"0", "Of the channels, that go">,
+    Option<"score", "score", "std::string", /*default=*/"\"wanda\"", "magnitude, wanda or random">,
+    Option<"recover", "recover", "bool", /*default=*/"true", "Fit the columns that stay">,
+    Option<"tokens", "tokens", "int64_t", /*default=*/"16384", "Of the calibration text">,
+    Option<"window", "window", "int64_t", /*default=*/"512", "Tokens of the text that see each other">,
+  ];
+  let dependentDialects = ["LLMDialect"];
+}
+
+def PruneLayersPass : Pass<"llm-prune-layers", "ModuleOp"> {
+  let summary = "Fewer layers";
+  let description = [{
+    ```mlir
+    %y = llm.layer 3 "decoder" (%h = %x : tensor<?x576xf32>) { ... }
+    %z = llm.layer 4 "decoder" (%h = %y : tensor<?x576xf32>) { ... }
+    // ==> where layer 3 says least
+    %z = llm.layer 4 "decoder" (%h = %x : tensor<?x576xf32>) { ... }
+    ```
+
+    The layers of the least influence go: `1 - E cos(x, layer(x))` over the calibration text (arXiv 2403.03853), or ones
+    chosen at `random`. With `recover` the last product of the layer before a removed span is changed by the least
+    squares of what the span added, in the format that it has. Their caches go by `llm-remove-dead-state`.
+  }];
+  let options = [
+    Option<"count", "count", "int64_t", /*default=*/"0", "Layers that go">,
+    Option<"score", "score", "std::string", /*default=*/"\"influence\"", "influence or random">,
+    Option<"recover", "recover", "bool", /*default=*/"true", "Fit the product before a removed span">,
+    Option<"tokens", "tokens", "int64_t", /*default=*/"16384", "Of the calibration text">,
+    Option<"window", "window", "int64_t", /*default=*/"512", "Tokens of the text that see each other">,
+  ];
+  let dependentDialects = ["LLMDialect"];
+}
+
+def QuantizeActivationsPass : Pass<"llm-quantize-activations", "func::FuncOp"> {
+  let summary = "Products that read integers, with a scale a token";
+  let description = [{
+    ```mlir
+    %y = llm.linear %x, %w : tensor<?x576xf32>, tensor<576x576xf16> -> tensor<?x576xf32>
+    // ==>
+    %q = llm.quantize %x : tensor<?x576xf32> -> tensor<?x576x!llm.q<i8, *:f32>>
+    %y = llm.linear %q, %w : tensor<?x576x!llm.q<i8, *:f32>>, tensor<576x576xf16> -> tensor<?x576xf32>
+    ```
+
+    Products that share an input share the quantised one. Heads have a scale each. Runs before `llm-fuse-norm`: a product
+    with a folded norm is left, with a `missed` remark of category `llm`.
+  }];
+  let options = [
+    Option<"bits", "bits", "unsigned", /*default=*/"8", "Of a number: 2 to 8">,
+    Option<"head", "head", "bool", /*default=*/"false", "Also products outside layers, such as the head">,
+  ];
+  let dependentDialects = ["LLMDialect"];
+}
+
+def QuantizeKVPass : Pass<"llm-quantize-kv", "ModuleOp"> {
+  let summary = "Caches of 8 or 4 bits";
+  let description = [{
+    ```mlir
+    llm.kv_cache @kv : 30 x !llm.kv<3x64, f16, f16, 2048>
+    // ==> bits=8
+    llm.kv_cache @kv : 30 x !llm.kv<3x64, !llm.q<i8, *:f16>, !llm.q<i8, *:f16>, 2048>
+    ```
+
+    The append quantises, attention dequantises: a scale a token and head for 8 bits, a scale and a minimum a group of
+    it for 4.
+  }];
+  let options = [
+    Option<"bits", "bits", "unsigned", /*default=*/"8", "Of a number: 8 or 4">,
+    Option<"group", "group", "int64_t", /*default=*/"32", "Numbers of a head that share a scale, for 4 bits">,
+  ];
+  let dependentDialects = ["LLMDialect"];
+}
+
 def QuantizeWeightsPass : Pass<"llm-quantize-weights", "ModuleOp"> {
   let summary = "Weights of products in codes of a few bits";
   let description = [{
@@ -200,6 +295,33 @@ def RemoveDeadStatePass : Pass<"llm-remove-dead-state", "ModuleOp"> {
     as does a source that neither a weight nor a tokenizer names. A handle that leaves the ops of the dialect (an
     argument of a call, say) keeps its cache, with a `missed` remark of category `llm`.
   }];
+  let dependentDialects = ["LLMDialect"];
+}
+
+def SmoothPass : Pass<"llm-smooth", "ModuleOp"> {
+  let summary = "Large inputs made smaller, at the cost of weights";
+  let description = [{
+    Column j of products is multiplied by `s_j = max|x_j|^alpha / max|w_j|^(1 - alpha)`, and what makes their input is
+    divided by it: the gamma of a norm, the rows of the up product or of the value product (one s for the query heads of
+    a key head). The function stays (SmoothQuant, arXiv 2211.10438).
+
+    ```mlir
+    %n = llm.rms_norm %x gamma(%g : tensor<576xf32>) eps(1.0e-5) : tensor<?x576xf32>
+    %y = llm.linear %n, %w : ...
+    // ==>
+    %g1 = llm.scale_axis %g, %inverse axis 0 : tensor<576xf32>, tensor<576xf64>
+    %n = llm.rms_norm %x gamma(%g1 : tensor<576xf32>) eps(1.0e-5) : tensor<?x576xf32>
+    %w1 = llm.scale_axis %w, %scales axis 1 : tensor<576x576xf32>, tensor<576xf64>
+    %y = llm.linear %n, %w1 : ...
+    ```
+
+    Weights become expressions over floats; `llm-quantize-weights` behind it quantises them.
+  }];
+  let options = [
+    Option<"alpha", "alpha", "double", /*default=*/"0.5", "How much of the inputs' size goes to the weights, 0 to 1">,
+    Option<"tokens", "tokens", "int64_t", /*default=*/"16384", "Of the calibration text">,
+    Option<"window", "window", "int64_t", /*default=*/"512", "Tokens of the text that see each other">,
+  ];
   let dependentDialects = ["LLMDialect"];
 }
 

@@ -1,0 +1,20 @@
+// RUN: llm-opt %s --llm-quantize-kv | FileCheck %s --check-prefixes=CHECK,EIGHT
+// RUN: llm-opt %s --llm-quantize-kv="bits=4 group=32" | FileCheck %s --check-prefixes=CHECK,FOUR
+// RUN: not llm-opt %s --llm-quantize-kv="bits=3" 2>&1 | FileCheck %s --check-prefix=BITS
+// RUN: not llm-opt %s --llm-quantize-kv="bits=4 group=48" 2>&1 | FileCheck %s --check-prefix=GROUP
+// BITS: llm-quantize-kv expects 8 or 4 bits, but got 3
+// GROUP: expects heads of a multiple of 48 numbers for groups, but got 64
+
+// EIGHT: !kv = !llm.kv<2x64, !llm.q<i8, *:f16>, !llm.q<i8, *:f16>, 128>
+// FOUR: !kv = !llm.kv<2x64, !Q4_1_t, !Q4_1_t, 128>
+// CHECK: llm.kv_cache @kv : 2 x !kv
+// CHECK: llm.kv @kv[1] : !kv
+// CHECK: llm.kv_append {{.*}} : !kv,
+// CHECK: llm.attention {{.*}} : {{.*}}, !kv
+llm.kv_cache @kv : 2 x !llm.kv<2x64, f16, f16, 128>
+func.func @f(%q: tensor<?x4x64xf32>, %k: tensor<?x2x64xf32>, %v: tensor<?x2x64xf32>, %p: tensor<?xi32>) -> tensor<?x4x64xf32> {
+  %kv = llm.kv @kv[1] : !llm.kv<2x64, f16, f16, 128>
+  llm.kv_append %kv, %k, %v at %p : !llm.kv<2x64, f16, f16, 128>, tensor<?x2x64xf32>, tensor<?x2x64xf32>
+  %y = llm.attention %q, %kv at %p scale(0.125) : tensor<?x4x64xf32>, !llm.kv<2x64, f16, f16, 128>
+  return %y : tensor<?x4x64xf32>
+}

@@ -1,0 +1,222 @@
+#include "lib/Calibration/ActivationSource.h"
+#include "transforms/Passes.h"
+#include "transforms/Prune/Rewrite.h"
+#include "transforms/Remarks.h"
+
+#include <Eigen/Cholesky>
+#include <Eigen/Core>
+#include <cmath>
+#include <map>
+#include <random>
+
+namespace mlir::llm {
+#define GEN_PASS_DEF_PRUNELAYERSPASS
+#include "transforms/Passes.h.inc"
+} // namespace mlir::llm
+
+using namespace mlir;
+using namespace mlir::llm;
+
+static constexpr StringLiteral kPass = "llm-prune-layers";
+/// Of the diagonal of second moments, for the fit that makes up for removed layers.
+static constexpr double kDamping = 0.01;
+
+using Rows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+static Eigen::Map<const Rows> viewOf(const ActivationRows &rows) {
+  return {rows.numbers.data(), rows.rows, rows.width};
+}
+
+namespace {
+
+/// Block influence, 1 - E cos(x, layer(x)) (ShortGPT, arXiv 2403.03853).
+class Influence final : public ActivationVisitor {
+public:
+  bool wants(Operation *op) override { return isa<LayerOp>(op); }
+  LogicalResult visit(Operation *op, int64_t, const ActivationRows &input, const ActivationRows &output) override {
+    auto &[sum, rows] = sums[op];
+    for (int64_t t = 0; t < input.rows; ++t) {
+      double dot = 0, a = 0, b = 0;
+      for (auto [x, y] : llvm::zip(input.row(t), output.row(t)))
+        dot += double(x) * y, a += double(x) * x, b += double(y) * y;
+      sum += 1 - dot / std::sqrt(std::max(a * b, 1e-300));
+      ++rows;
+    }
+    return success();
+  }
+  double of(Operation *layer) const {
+    auto found = sums.find(layer);
+    return found == sums.end() ? 0 : found->second.first / double(found->second.second);
+  }
+
+private:
+  std::map<Operation *, std::pair<double, int64_t>> sums;
+};
+
+/// Second moments of the input of one product, and their moments with what later layers add to its output.
+class SpanMoments final : public ActivationVisitor {
+public:
+  /// `spans`: the last product of a layer that stays, the layer, and the last of the layers behind it that go.
+  struct Span {
+    LinearOp product;
+    Operation *layer, *last;
+    Eigen::MatrixXf gram, cross; ///< Σ xxᵀ, Σ (removed − kept) xᵀ
+    std::map<int64_t, Rows> inputs, outputs;
+  };
+  explicit SpanMoments(std::vector<Span> &spans) : spans(spans) {}
+
+  bool wants(Operation *op) override {
+    return llvm::any_of(spans, [&](Span &span) { return op == span.product || op == span.layer || op == span.last; });
+  }
+  LogicalResult visit(Operation *op, int64_t window, const ActivationRows &input, const ActivationRows &output) override {
+    for (Span &span : spans) {
+      if (op == span.product)
+        span.inputs[window] = viewOf(input);
+      if (op == span.layer)
+        span.outputs[window] = viewOf(output);
+      if (op != span.last)
+        continue;
+      const Rows &x = span.inputs[window];
+      const Rows change = viewOf(output) - span.outputs[window];
+      if (span.gram.size() == 0) {
+        span.gram.setZero(x.cols(), x.cols());
+        span.cross.setZero(change.cols(), x.cols());
+      }
+      span.gram.noalias() += x.transpose() * x;
+      span.cross.noalias() += change.transpose() * x;
+      span.inputs.erase(window), span.outputs.erase(window);
+    }
+    return success();
+  }
+
+private:
+  std::vector<Span> &spans;
+};
+
+struct PruneLayersPass final : llm::impl::PruneLayersPassBase<PruneLayersPass> {
+  using PruneLayersPassBase::PruneLayersPassBase;
+
+  void runOnOperation() override {
+    int64_t left = 0;
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      auto layers = llvm::to_vector(function.getOps<LayerOp>());
+      if (layers.empty())
+        continue;
+      if (count < 0 || count >= int64_t(layers.size())) {
+        function.emitOpError("expects to lose 0 to ") << layers.size() - 1 << " layers, but got " << int64_t(count);
+        return signalPassFailure();
+      }
+      FailureOr<SmallVector<LayerOp>> removed = choose(function, layers);
+      if (failed(removed) || (recover && count > 0 && failed(refit(function, *removed))))
+        return signalPassFailure();
+      for (LayerOp layer : *removed) {
+        report(layer, kPass, "layer removed");
+        layer.replaceAllUsesWith(layer.getInputs());
+        layer.erase();
+      }
+      left = std::max<int64_t>(left, int64_t(layers.size()) - count);
+    }
+    if (left)
+      describeModel(getOperation(), "layers", left);
+  }
+
+private:
+  ActivationSource *source(func::FuncOp function, StringRef what) {
+    ActivationSource *source = ActivationSource::of(&getContext());
+    if (!source)
+      function.emitOpError("needs activations for ") << what << ": name a text with --calibrate";
+    return source;
+  }
+
+  /// In program order.
+  FailureOr<SmallVector<LayerOp>> choose(func::FuncOp function, ArrayRef<LayerOp> layers) {
+    std::vector<double> keep; // what is worth keeping has the largest score
+    if (score == "influence") {
+      ActivationSource *activations = source(function, "the score influence");
+      Influence influence;
+      if (!activations || failed(activations->visit(function, {tokens, window}, influence)))
+        return failure();
+      for (LayerOp layer : layers)
+        keep.push_back(influence.of(layer));
+    } else if (score == "random") {
+      std::mt19937_64 random{1};
+      for (size_t i = 0; i < layers.size(); ++i)
+        keep.push_back(double(random()));
+    } else {
+      return function.emitOpError("expects a score influence or random, but got '") << score << "'", failure();
+    }
+    SmallVector<LayerOp> removed(layers);
+    for (int64_t index : llvm::reverse(largest(keep, int64_t(layers.size()) - count)))
+      removed.erase(removed.begin() + index);
+    return removed;
+  }
+
+  /// The product whose result, with the residual, is the result of a layer.
+  static LinearOp lastProduct(LayerOp layer) {
+    auto linear = layer.getYield().getValues().front().getDefiningOp<LinearOp>();
+    const bool plain = linear && linear.getResidual() && !linear.getGamma() && !linear.getRowScale() &&
+                       cast<ShapedType>(linear.getWeight().getType()).getRank() == 2;
+    return plain ? linear : LinearOp();
+  }
+
+  LogicalResult refit(func::FuncOp function, ArrayRef<LayerOp> removed) {
+    ActivationSource *activations = source(function, "recovery");
+    WeightStore *store = weightStoreOf(getOperation());
+    WeightSpill *spill = store ? store->spill(getOperation()) : nullptr;
+    if (!activations || !spill)
+      return failure();
+    std::vector<SpanMoments::Span> spans;
+    LayerOp before;
+    bool inSpan = false;
+    IRRewriter rewriter(&getContext());
+    for (auto layer : function.getOps<LayerOp>()) {
+      if (!llvm::is_contained(removed, layer)) {
+        before = layer, inSpan = false;
+        continue;
+      }
+      LinearOp product = before ? lastProduct(before) : LinearOp();
+      if (!product) {
+        (void)refuse(rewriter, layer, kPass, "no product before the removed layers can make up for them");
+        continue;
+      }
+      if (!inSpan)
+        spans.push_back({product, before, layer, {}, {}, {}, {}});
+      spans.back().last = layer;
+      inSpan = true;
+    }
+    SpanMoments moments(spans);
+    if (spans.empty())
+      return success();
+    if (failed(activations->visit(function, {tokens, window}, moments)))
+      return failure();
+    for (SpanMoments::Span &span : spans)
+      if (failed(fold(span, *store, *spill)))
+        return failure();
+    return success();
+  }
+
+  /// W += C (H + λI)⁻¹: the least squares of what the removed layers added, from what the product reads.
+  LogicalResult fold(SpanMoments::Span &span, WeightStore &store, WeightSpill &spill) {
+    FailureOr<Matrix> weight = readMatrix(span.product.getWeight(), store, span.product);
+    if (failed(weight))
+      return failure();
+    Eigen::MatrixXd gram = span.gram.cast<double>();
+    gram.diagonal().array() += kDamping * gram.diagonal().mean() + 1e-30;
+    const Eigen::LLT<Eigen::MatrixXd> factor(gram);
+    const Eigen::MatrixXd change = factor.solve(span.cross.cast<double>().transpose()).transpose();
+    if (factor.info() != Eigen::Success || !change.allFinite())
+      return span.product->emitOpError("expects inputs that can be fitted, but their second moments cannot be inverted");
+    Eigen::Map<Rows>(weight->numbers.data(), weight->N, weight->K) += change.cast<float>();
+    OpBuilder builder(span.product);
+    const std::string name = weightName(span.product.getWeight());
+    FailureOr<Value> value = writeLike(builder, span.product.getLoc(), spill, name + ".refitted",
+                                       cast<RankedTensorType>(span.product.getWeight().getType()), *weight);
+    if (failed(value))
+      return failure();
+    replaceWeight(span.product.getWeightMutable(), *value);
+    report(span.product, kPass, "makes up for the layers behind it");
+    return success();
+  }
+};
+
+} // namespace

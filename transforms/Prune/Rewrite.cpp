@@ -1,0 +1,105 @@
+#include "transforms/Prune/Rewrite.h"
+
+#include "lib/Weights/WeightTypes.h"
+
+#include <Eigen/Cholesky>
+#include <Eigen/Core>
+#include <numeric>
+
+using namespace mlir;
+using namespace mlir::llm;
+namespace quant = sprig::quant;
+
+FailureOr<Value> mlir::llm::writeLike(OpBuilder &builder, Location loc, WeightSpill &spill, StringRef name,
+                                      RankedTensorType like, const Matrix &matrix) {
+  MLIRContext *context = builder.getContext();
+  SmallVector<int64_t> shape(like.getShape());
+  shape.back() = matrix.K;
+  Type element = like.getElementType();
+  Attribute layout = like.getEncoding();
+  std::optional<quant::Format> format = storageFormatOf(like);
+  if (!format || !quant::info(*format).encode || matrix.K % quant::info(*format).blockElements) {
+    format = quant::Format::F16, element = Float16Type::get(context), layout = {};
+  }
+  auto type = RankedTensorType::get(shape, element, layout);
+  return spill.add(builder, loc, name, type, [&](WeightSpill::Write write) -> llvm::Error {
+    std::vector<std::byte> row(quant::info(*format).rowBytes(size_t(matrix.K)));
+    for (int64_t n = 0; n < matrix.N; ++n) {
+      if (!quant::encode(*format, matrix.row(n).data(), row.data(), size_t(matrix.K)))
+        return llvm::createStringError("expects rows of whole blocks");
+      if (llvm::Error error = write(row))
+        return error;
+    }
+    return llvm::Error::success();
+  });
+}
+
+FailureOr<Value> mlir::llm::writeIndex(OpBuilder &builder, Location loc, WeightSpill &spill, StringRef name,
+                                       ArrayRef<int64_t> index) {
+  std::vector<int32_t> numbers(index.begin(), index.end());
+  return spill.add(builder, loc, name, RankedTensorType::get({int64_t(index.size())}, builder.getI32Type()),
+                   std::as_bytes(std::span(numbers)));
+}
+
+int64_t mlir::llm::blockOf(RankedTensorType type) {
+  const auto format = storageFormatOf(type);
+  return format ? quant::info(*format).blockElements : 1;
+}
+
+SmallVector<int64_t> mlir::llm::largest(ArrayRef<double> scores, int64_t keep) {
+  SmallVector<int64_t> order(scores.size());
+  std::iota(order.begin(), order.end(), 0);
+  llvm::sort(order, [&](int64_t a, int64_t b) {
+    const double first = scores[size_t(a)], second = scores[size_t(b)];
+    return first != second ? first > second : a < b;
+  });
+  order.resize(size_t(keep));
+  llvm::sort(order);
+  return order;
+}
+
+FailureOr<Matrix> mlir::llm::refitColumns(const Matrix &weight, ArrayRef<float> gram, ArrayRef<int64_t> kept,
+                                          double damping) {
+  const int64_t K = weight.K, S = int64_t(kept.size());
+  Eigen::MatrixXd inner(S, S), cross(S, K);
+  double mean = 0;
+  for (int64_t k = 0; k < K; ++k)
+    mean += gram[size_t(k * K + k)] / double(K);
+  for (int64_t i = 0; i < S; ++i) {
+    for (int64_t k = 0; k < K; ++k)
+      cross(i, k) = gram[size_t(kept[size_t(i)] * K + k)];
+    for (int64_t j = 0; j < S; ++j)
+      inner(i, j) = cross(i, kept[size_t(j)]);
+    inner(i, i) += damping * mean + 1e-30;
+  }
+  const Eigen::LLT<Eigen::MatrixXd> factor(inner);
+  if (factor.info() != Eigen::Success)
+    return failure();
+  // (H_SS + λI)⁻¹ H_S: turns the old columns into the new ones.
+  const Eigen::MatrixXf change = factor.solve(cross).cast<float>();
+  if (!change.allFinite())
+    return failure();
+  using Rows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  Matrix result{weight.N, S, std::vector<float>(size_t(weight.N * S))};
+  Eigen::Map<Rows>(result.numbers.data(), weight.N, S).noalias() =
+      Eigen::Map<const Rows>(weight.numbers.data(), weight.N, K) * change.transpose();
+  return result;
+}
+
+Matrix mlir::llm::chooseColumns(const Matrix &weight, ArrayRef<int64_t> kept) {
+  Matrix result{weight.N, int64_t(kept.size()), {}};
+  result.numbers.reserve(size_t(weight.N) * kept.size());
+  for (int64_t n = 0; n < weight.N; ++n)
+    for (int64_t k : kept)
+      result.numbers.push_back(weight.row(n)[size_t(k)]);
+  return result;
+}
+
+void mlir::llm::describeModel(ModuleOp module, StringRef key, int64_t value) {
+  auto model = module->getAttrOfType<DictionaryAttr>("llm.model");
+  if (!model)
+    return;
+  NamedAttrList list(model);
+  list.set(key, IntegerAttr::get(IntegerType::get(module.getContext(), 64), value));
+  module->setAttr("llm.model", list.getDictionary(module.getContext()));
+}

@@ -1,0 +1,59 @@
+#include "transforms/Passes.h"
+#include "transforms/Remarks.h"
+
+namespace mlir::llm {
+#define GEN_PASS_DEF_QUANTIZEKVPASS
+#include "transforms/Passes.h.inc"
+} // namespace mlir::llm
+
+using namespace mlir;
+using namespace mlir::llm;
+
+static constexpr StringLiteral kPass = "llm-quantize-kv";
+
+namespace {
+
+struct QuantizeKVPass final : llm::impl::QuantizeKVPassBase<QuantizeKVPass> {
+  using QuantizeKVPassBase::QuantizeKVPassBase;
+
+  void runOnOperation() override {
+    if (bits != 8 && bits != 4) {
+      getOperation().emitError() << kPass << " expects 8 or 4 bits, but got " << unsigned(bits);
+      return signalPassFailure();
+    }
+    auto caches = llvm::to_vector(getOperation().getOps<KVCacheOp>());
+    for (KVCacheOp cache : caches) {
+      KVType type = cache.getCacheType();
+      const int64_t widest = std::max(type.getKeyWidth(), type.getValueWidth());
+      if (bits == 4 && (type.getKeyWidth() % group || type.getValueWidth() % group)) {
+        cache.emitOpError("expects heads of a multiple of ") << int64_t(group) << " numbers for groups, but got " << widest;
+        return signalPassFailure();
+      }
+      Type element = numbers(type.getKeyType()), values = type.getValueType();
+      if (values)
+        values = numbers(values);
+      auto changed = KVType::get(&getContext(), type.getHeads(), type.getKeyWidth(), type.getValueWidth(), element, values,
+                                 type.getCapacity(), type.getWindow(), type.getSinks());
+      cache.setType(changed);
+      report(cache, kPass, "keys and values in " + Twine(unsigned(bits)) + " bits");
+      getOperation().walk([&](KVOp handle) {
+        if (handle.getCache() == cache.getSymName())
+          handle.getHandle().setType(changed);
+      });
+    }
+  }
+
+private:
+  /// A scale a token and head for 8 bits; a scale and a minimum a group for 4. What is quantised stays as it is.
+  Type numbers(Type before) {
+    if (isa<QuantizedType>(before))
+      return before;
+    if (bits == 8)
+      return QuantizedType::get(&getContext(), QuantCode::signedInt(8), {QuantLevel::scaled(kWholeRow, ScaleType::f16())});
+    return QuantizedType::get(
+        &getContext(), QuantCode::unsignedInt(4),
+        {QuantLevel::withOffset(group, ScaleType::f16(), OffsetKind::AddMin, ScaleType::f16())});
+  }
+};
+
+} // namespace
