@@ -112,6 +112,15 @@ typedef enum sprig_weights {
   SPRIG_WEIGHTS_STAGED = 3    /* copied by the device, piece by piece */
 } sprig_weights;
 
+/* What a model and one session of it will take, in bytes: exact, and known
+ * before any of it is allocated. */
+typedef struct sprig_memory_plan {
+  uint64_t weights, kv, activations, logits, control;
+  uint64_t available;   /* what the device says is free */
+  int weights_in_place; /* not 0: the weights stay in the pages of the file */
+  uint32_t context;     /* tokens that `kv` holds */
+} sprig_memory_plan;
+
 typedef struct sprig_model_options {
   size_t struct_bytes;
   /* Index of a device, or a part of its name in any case; NULL: the most
@@ -135,6 +144,10 @@ typedef struct sprig_model_options {
    * thread; may be NULL. */
   void (*message)(void *user, const char *text);
   void *message_user;
+  /* Called once, before memory is allocated (also where it will not suffice, and
+   * opening fails); may be NULL. */
+  void (*plan)(void *user, const sprig_memory_plan *plan);
+  void *plan_user;
 } sprig_model_options;
 
 SPRIG_API void sprig_model_options_init(sprig_model_options *options);

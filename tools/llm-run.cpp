@@ -135,6 +135,19 @@ private:
                  info.device);
   }
 
+  static void printPlan(void *self, const sprig_memory_plan *plan) {
+    static_cast<Run *>(self)->progress.clear();
+    auto mib = [](uint64_t bytes) { return double(bytes) / (1 << 20); };
+    std::fprintf(stderr,
+                 "memory: weights %.1f MiB%s, KV cache of %u tokens %.1f MiB, "
+                 "activations %.1f MiB, logits %.1f MiB; %.0f MiB are free\n",
+                 mib(plan->weights),
+                 plan->weights_in_place ? " (the file's own pages)" : "",
+                 unsigned(plan->context), mib(plan->kv),
+                 mib(plan->activations + plan->control), mib(plan->logits),
+                 mib(plan->available));
+  }
+
   bool open() {
     sprig_model_options options;
     sprig_model_options_init(&options);
@@ -145,6 +158,10 @@ private:
     else if (!args.cache.empty())
       options.cache_folder = args.cache.c_str();
     options.robust = !args.fragile;
+    if (args.stats) {
+      options.plan = printPlan;
+      options.plan_user = this;
+    }
     const char *placements[] = {"auto", "in-place", "mapped", "staged"};
     for (int i = 0; i < 4; ++i)
       if (args.weights == placements[i])
@@ -433,7 +450,8 @@ int main(int argc, char **argv) {
   options.flag("--no-robust", args.fragile,
                "Without robust buffer access, to see what it costs");
   options.flag("--stats", args.stats,
-               "Prints tokens per second to the standard error at the end");
+               "Prints the memory plan first and tokens per second last, to the "
+               "standard error");
   options.flag("--json", args.json, "Prints one JSON object at the end");
   int exitCode = 0;
   if (!options.parse(argc, argv, exitCode))

@@ -87,6 +87,15 @@ sprig_code sprig_model_open(const char *path,
       wanted.choice.listener =
           [call = given.message, user = given.message_user](
               const std::string &message) { call(user, message.c_str()); };
+    if (given.plan)
+      wanted.plan = [call = given.plan, user = given.plan_user](
+                        const MemoryPlan &plan, uint64_t available,
+                        bool inPlace, uint32_t context) {
+        const sprig_memory_plan told = {plan.weights, plan.kv,   plan.scratch,
+                                        plan.logits,  plan.control, available,
+                                        inPlace,      context};
+        call(user, &told);
+      };
     wanted.weights = WeightPlacement(given.weights);
     if (given.cache_folder)
       wanted.cacheFolder = given.cache_folder;

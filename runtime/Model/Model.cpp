@@ -20,7 +20,7 @@ Result<std::shared_ptr<Model>> Model::open(const std::string &path,
   model->gpu = opened->device;
   model->chosen = model->metadata().targets()->Get(opened->target);
   model->memory = MemoryPlan::of(*model->chosen);
-  if (Status status = model->checkMemory(options.weights); !status.ok())
+  if (Status status = model->checkMemory(options); !status.ok())
     return status.within(path);
 
   // Hashing runs beside the copy of the weights and the first pipelines.
@@ -49,15 +49,17 @@ Model::~Model() {
     (void)cache->save();
 }
 
-Status Model::checkMemory(WeightPlacement placement) const {
+Status Model::checkMemory(const ModelOptions &options) const {
   uint64_t there = vulkan::availableMemory(gpu->instance(), gpu->physical());
-  bool inPlace = expectsInPlace(*gpu, placement);
+  bool inPlace = expectsInPlace(*gpu, options.weights);
+  uint32_t context = metadata().model()->context();
+  if (options.plan)
+    options.plan(memory, there, inPlace, context);
   uint64_t needed = memory.session() + (inPlace ? 0 : memory.weights);
   if (needed <= there)
     return {};
   std::string fit;
   uint64_t fixed = needed - memory.kv;
-  uint32_t context = metadata().model()->context();
   if (there > fixed && memory.kv > 0)
     fit = concat("; a context of ", (there - fixed) / (memory.kv / context + 1),
                  " tokens would fit: llm-compile --context=N, or a smaller "

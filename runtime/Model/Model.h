@@ -9,6 +9,7 @@
 #include "runtime/Package/WeightCheck.h"
 #include "runtime/Vulkan/Pipelines.h"
 
+#include <functional>
 #include <optional>
 
 namespace sprig {
@@ -18,6 +19,10 @@ struct ModelOptions {
   WeightPlacement weights = WeightPlacement::Auto;
   /// Folder of the pipeline cache; unset: the user's; empty: none.
   std::optional<std::string> cacheFolder;
+  /// Told before memory is allocated; may be empty.
+  std::function<void(const MemoryPlan &plan, uint64_t available, bool inPlace,
+                     uint32_t context)>
+      plan;
 };
 
 /// What sessions share: the verified package, the device, the weights on it and
@@ -52,7 +57,7 @@ public:
 
 private:
   Model() = default;
-  Status checkMemory(WeightPlacement placement) const;
+  Status checkMemory(const ModelOptions &options) const;
 
   // Destroyed in reverse: pipelines before their cache, buffers before the
   // file they may be imported from.

@@ -76,7 +76,13 @@ std::string describe(const TinyLlamaOptions &model) {
 class ModelsTest : public ::testing::Test {
 protected:
   void SetUp() override {
-    ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("sprig-model", folder));
+    // Files are made durable, which some disks take minutes for.
+    const char *memory = "/dev/shm";
+    ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory(
+        llvm::sys::fs::is_directory(memory)
+            ? std::string(memory) + "/sprig-model"
+            : std::string("sprig-model"),
+        folder));
   }
   void TearDown() override { llvm::sys::fs::remove_directories(folder); }
 

@@ -39,12 +39,17 @@ protected:
     sprig_model_options options;
     sprig_model_options_init(&options);
     options.cache_folder = "";
+    options.plan = [](void *user, const sprig_memory_plan *plan) {
+      *static_cast<sprig_memory_plan *>(user) = *plan;
+    };
+    options.plan_user = &plan;
     path = tinyPackage("api");
     ASSERT_EQ(sprig_model_open(path.c_str(), &options, &model), SPRIG_OK)
         << sprig_last_error();
     ASSERT_EQ(sprig_session_create(model, nullptr, &session), SPRIG_OK)
         << sprig_last_error();
   }
+  sprig_memory_plan plan{};
   void TearDown() override {
     sprig_session_destroy(session);
     sprig_model_close(model);
@@ -88,6 +93,13 @@ TEST_F(Api, TellsAboutTheModel) {
   EXPECT_EQ(info.context, 64u);
   EXPECT_EQ(info.weight_bytes, 556u);
   EXPECT_EQ(info.kv_bytes, 256u);
+  // The plan that was told before: exactly what is held now.
+  EXPECT_EQ(plan.weights, info.weight_bytes);
+  EXPECT_EQ(plan.kv, info.kv_bytes);
+  EXPECT_EQ(plan.kv + plan.activations + plan.logits + plan.control,
+            info.session_bytes);
+  EXPECT_EQ(plan.context, info.context);
+  EXPECT_GT(plan.available, 0u);
   EXPECT_TRUE(info.has_tokenizer);
   EXPECT_EQ(sprig_model_verify(model), SPRIG_OK);
   EXPECT_GE(sprig_session_device_bytes(session),
