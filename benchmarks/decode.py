@@ -107,6 +107,8 @@ def measure(arguments):
             }
             if os.path.exists(python):
                 vulkan = {**env, "GGML_VK_VISIBLE_DEVICES": "0"}
+                if number == 0:  # its pipelines, which take minutes, are in Mesa's cache from here on
+                    llama(python, arguments.model, vulkan, 1)
                 plan["llama.cpp Vulkan decode"] = lambda: difference(llama(python, arguments.model, vulkan, 2),
                                                                      llama(python, arguments.model, vulkan, 5), 3)
             if os.path.exists(native_python) and not env:
