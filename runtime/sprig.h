@@ -1,5 +1,4 @@
-/*===- sprig.h - run compiled language models on Vulkan devices
- *----------------===
+/* sprig.h: runs compiled language models on Vulkan devices.
  *
  * This header is the manual. The smallest use (examples/generate.c is a whole
  * program):
@@ -43,8 +42,7 @@
  * Growth. Structures of options and results begin with struct_bytes, set by the
  * matching sprig_..._init function or by the caller to sizeof the structure, so
  * that later versions can append fields.
- *
- *===--------------------------------------------------------------------------===*/
+ */
 #ifndef SPRIG_H
 #define SPRIG_H
 
@@ -65,12 +63,12 @@ typedef enum sprig_code {
   SPRIG_OK = 0,
   SPRIG_INVALID_ARGUMENT = 1, /* the caller asked for something senseless */
   SPRIG_NOT_FOUND = 2,        /* a file, driver, device or name is not there */
-  SPRIG_UNSUPPORTED = 3,   /* well formed, but not for this build or device */
-  SPRIG_CORRUPT = 4,       /* a file that is damaged or contradicts itself */
-  SPRIG_OUT_OF_MEMORY = 5, /* of the host or of the device */
-  SPRIG_DEVICE_ERROR = 6,  /* the device refused or was lost */
-  SPRIG_CONTEXT = 7,       /* more tokens than the context holds */
-  SPRIG_IO_ERROR = 8       /* reading or writing a file failed */
+  SPRIG_UNSUPPORTED = 3,      /* well formed, not for this build or device */
+  SPRIG_CORRUPT = 4,          /* a file that is damaged or contradicts itself */
+  SPRIG_OUT_OF_MEMORY = 5,    /* of the host or of the device */
+  SPRIG_DEVICE_ERROR = 6,     /* the device refused or was lost */
+  SPRIG_CONTEXT = 7,          /* more tokens than the context holds */
+  SPRIG_IO_ERROR = 8          /* reading or writing a file failed */
 } sprig_code;
 
 /* "0.1.0": a C string that lives for ever. */
@@ -81,8 +79,7 @@ SPRIG_API const char *sprig_version(void);
  * failure on this thread; "" before the first. */
 SPRIG_API const char *sprig_last_error(void);
 
-/*===-- Devices
- * ---------------------------------------------------------------===*/
+/*===-- Devices ----------------------------------------------------------===*/
 
 typedef struct sprig_device {
   char name[256];   /* "NVIDIA GeForce RTX 4070" */
@@ -100,8 +97,7 @@ typedef struct sprig_device {
 SPRIG_API sprig_code sprig_list_devices(sprig_device *devices, size_t capacity,
                                         size_t *count);
 
-/*===-- Models
- * ----------------------------------------------------------------===*/
+/*===-- Models -----------------------------------------------------------===*/
 
 typedef struct sprig_model sprig_model;
 
@@ -184,8 +180,7 @@ typedef struct sprig_model_info {
 SPRIG_API sprig_code sprig_model_get_info(const sprig_model *model,
                                           sprig_model_info *info);
 
-/*===-- Text
- * ------------------------------------------------------------------===*/
+/*===-- Text -------------------------------------------------------------===*/
 
 enum {
   /* Control tokens spelled in the text become those tokens. Only for text that
@@ -226,8 +221,7 @@ SPRIG_API sprig_code sprig_chat_tokens(sprig_model *model,
 /* Not 0 where `token` ends an answer. */
 SPRIG_API int sprig_is_end_token(sprig_model *model, uint32_t token);
 
-/*===-- Sessions: one sequence of tokens each
- * ---------------------------------===*/
+/*===-- Sessions: one sequence of tokens each ----------------------------===*/
 
 typedef struct sprig_session sprig_session;
 
@@ -330,8 +324,7 @@ SPRIG_API sprig_code sprig_session_next(sprig_session *session,
 /* Forgets what was sampled beyond the last token taken. */
 SPRIG_API sprig_code sprig_session_stop(sprig_session *session);
 
-/*===-- Generation: a prompt to an answer
- * -------------------------------------===*/
+/*===-- Generation: a prompt to an answer --------------------------------===*/
 
 typedef enum sprig_finish {
   SPRIG_FINISH_LENGTH = 0, /* max_tokens, or the callback ended it */
