@@ -298,6 +298,33 @@ def RemoveDeadStatePass : Pass<"llm-remove-dead-state", "ModuleOp"> {
   let dependentDialects = ["LLMDialect"];
 }
 
+def RotatePass : Pass<"llm-rotate", "func::FuncOp"> {
+  let summary = "The residual in another basis, where no number stands out";
+  let description = [{
+    With Q a Hadamard matrix in blocks of the largest power of two that divides the width, its columns with random signs
+    (QuaRot, arXiv 2404.00456): gammas of norms are folded into the products that read them, those read `W·Qᵀ`, products
+    that add to the residual become `Q·W`. The embedding, which a head may share, stays: its rows are rotated as they are
+    read, and the residual is rotated back behind the last layer. The function stays.
+
+    ```mlir
+    %x = llm.embedding %ids, %t : ...
+    %h = llm.hadamard %x block(64) signs [...] : tensor<?x576xf32>
+    ...
+      %n = llm.rms_norm %h eps(1.0e-5) : tensor<?x576xf32>
+      %s = llm.scale_axis %w, %gamma axis 1 : ...
+      %r = llm.hadamard %s block(64) signs [...] : tensor<576x576xf32>
+      %q = llm.linear %n, %r : ...
+    ```
+
+    Weights become expressions over floats; `llm-quantize-weights` behind it quantises them. Refused where something
+    other than such norms and products touches the residual within a layer: norms behind products forbid it.
+  }];
+  let options = [
+    Option<"seed", "seed", "uint64_t", /*default=*/"1", "Of the signs">,
+  ];
+  let dependentDialects = ["LLMDialect"];
+}
+
 def SmoothPass : Pass<"llm-smooth", "ModuleOp"> {
   let summary = "Large inputs made smaller, at the cost of weights";
   let description = [{
@@ -319,6 +346,30 @@ def SmoothPass : Pass<"llm-smooth", "ModuleOp"> {
   }];
   let options = [
     Option<"alpha", "alpha", "double", /*default=*/"0.5", "How much of the inputs' size goes to the weights, 0 to 1">,
+    Option<"tokens", "tokens", "int64_t", /*default=*/"16384", "Of the calibration text">,
+    Option<"window", "window", "int64_t", /*default=*/"512", "Tokens of the text that see each other">,
+  ];
+  let dependentDialects = ["LLMDialect"];
+}
+
+def SplitOutliersPass : Pass<"llm-split-outliers", "ModuleOp"> {
+  let summary = "Columns of large inputs in a product of their own";
+  let description = [{
+    ```mlir
+    %y = llm.linear %x, %w : tensor<?x576xf32>, tensor<576x576xf16> -> tensor<?x576xf32>
+    // ==> 3 columns of %x exceed the threshold
+    %o = llm.gather %x, %outliers axis 1 : tensor<?x576xf32>, tensor<3xi32>
+    %v = llm.gather %w, %outliers axis 1 : tensor<576x576xf16>, tensor<3xi32>
+    %s = llm.linear %o, %v : tensor<?x3xf32>, tensor<576x3xf16> -> tensor<?x576xf32>
+    %r = llm.scale_axis %x, %regular axis 1 : tensor<?x576xf32>, tensor<576xf64>     // zero in the 3 columns
+    %y = llm.linear %r, %w residual(%s) : tensor<?x576xf32>, tensor<576x576xf16> -> tensor<?x576xf32>
+    ```
+
+    Columns whose largest magnitude over the calibration text exceeds the threshold are apart (LLM.int8(), arXiv
+    2208.07339), so that what is left can be quantised. The function stays.
+  }];
+  let options = [
+    Option<"threshold", "threshold", "double", /*default=*/"6", "Largest magnitude of a regular column">,
     Option<"tokens", "tokens", "int64_t", /*default=*/"16384", "Of the calibration text">,
     Option<"window", "window", "int64_t", /*default=*/"512", "Tokens of the text that see each other">,
   ];

@@ -2,6 +2,7 @@
 #include "lib/Quant/Half.h"
 #include "lib/Weights/WeightViews.h"
 
+#include <cmath>
 #include <cstring>
 #include <mutex>
 
@@ -130,6 +131,59 @@ private:
   double amount;
 };
 
+class Hadamard final : public WeightExpr {
+public:
+  Hadamard(Expr source, int64_t block, std::vector<double> signs, bool inverse,
+           Format format)
+      : WeightExpr(format, source->shape()), input(std::move(source)),
+        block(block), signs(std::move(signs)), inverse(inverse) {}
+
+  std::span<const std::byte>
+  read(int64_t first, int64_t count,
+       std::vector<std::byte> &buffer) const override {
+    const int64_t width = columns();
+    std::vector<double> numbers(size_t(count * width));
+    input->decode(first, count, numbers.data());
+    for (int64_t row = 0; row < count; ++row) {
+      double *numbersOfRow = numbers.data() + row * width;
+      if (!inverse)
+        flip(numbersOfRow);
+      for (int64_t begin = 0; begin < width; begin += block)
+        transform(numbersOfRow + begin);
+      if (inverse)
+        flip(numbersOfRow);
+    }
+    buffer.resize(size_t(count) * rowBytes());
+    store(format(), numbers, buffer.data());
+    return buffer;
+  }
+  void release(int64_t first, int64_t count) const override {
+    input->release(first, count);
+  }
+
+private:
+  void flip(double *row) const {
+    for (size_t i = 0; i < signs.size(); ++i)
+      row[i] *= signs[i];
+  }
+
+  void transform(double *x) const {
+    for (int64_t half = 1; half < block; half *= 2)
+      for (int64_t i = 0; i < block; ++i)
+        if (!(i & half)) {
+          const double a = x[i], b = x[i + half];
+          x[i] = a + b, x[i + half] = a - b;
+        }
+    for (int64_t i = 0; i < block; ++i)
+      x[i] /= std::sqrt(double(block));
+  }
+
+  Expr input;
+  int64_t block;
+  std::vector<double> signs;
+  bool inverse;
+};
+
 SmallVector<int64_t, 4> permuted(ArrayRef<int64_t> shape,
                                  ArrayRef<int64_t> order) {
   SmallVector<int64_t, 4> result;
@@ -201,6 +255,12 @@ Expr scale(Expr input, std::vector<double> factors, int64_t axis,
 
 Expr offset(Expr input, double amount) {
   return std::make_unique<Offset>(std::move(input), amount);
+}
+
+Expr hadamard(Expr input, int64_t block, std::vector<double> signs,
+              bool inverse, Format format) {
+  return std::make_unique<Hadamard>(std::move(input), block, std::move(signs),
+                                    inverse, format);
 }
 
 Expr transposeElements(Expr input, ArrayRef<int64_t> order) {

@@ -42,7 +42,8 @@ public:
                           dyn_cast<RankedTensorType>(value.getType()));
     return llvm::TypeSwitch<Operation *, FailureOr<Expr>>(op)
         .Case<WeightOp, SliceOp, ConcatOp, GatherOp, ScaleAxisOp, OffsetOp,
-              TransposeOp, ReshapeOp, DequantizeOp, RelayoutOp, AssembleOp, ArgsortOp>(
+              TransposeOp, ReshapeOp, DequantizeOp, RelayoutOp, AssembleOp, ArgsortOp,
+              HadamardOp>(
             [&](auto typed) { return openOp(typed); })
         .Default([](Operation *other) {
           return other->emitOpError("cannot be evaluated while weights are "
@@ -221,6 +222,18 @@ private:
     return offset(std::move(*input), double(op.getAmount().convertToFloat()));
   }
 
+  FailureOr<Expr> openOp(HadamardOp op) {
+    FailureOr<Expr> input = open(op.getInput());
+    if (failed(input))
+      return failure();
+    std::vector<double> signs;
+    if (std::optional<ArrayRef<int64_t>> words = op.getSigns())
+      for (int64_t i = 0; i < (*input)->columns(); ++i)
+        signs.push_back((*words)[size_t(i / 64)] >> (i % 64) & 1 ? -1 : 1);
+    return hadamard(std::move(*input), int64_t(op.getBlock()), std::move(signs),
+                    op.getInverse(), floatFormat(op.getResult().getType()));
+  }
+
   FailureOr<Expr> openOp(DequantizeOp op) {
     FailureOr<Expr> input = open(op.getInput());
     if (failed(input))
@@ -299,7 +312,7 @@ bool mlir::llm::isWeightExpr(Value value) {
   if (isa<WeightOp>(op) || matchPattern(op, m_Constant()))
     return true;
   return isa<SliceOp, ConcatOp, GatherOp, ScaleAxisOp, OffsetOp, TransposeOp,
-             ReshapeOp, DequantizeOp, RelayoutOp, AssembleOp, ArgsortOp>(op) &&
+             ReshapeOp, DequantizeOp, RelayoutOp, AssembleOp, ArgsortOp, HadamardOp>(op) &&
          llvm::all_of(op->getOperands(), isWeightExpr);
 }
 

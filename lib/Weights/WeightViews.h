@@ -46,6 +46,11 @@ Expr scale(Expr input, std::vector<double> factors, int64_t axis,
 /// Every number plus a constant, in f32.
 Expr offset(Expr input, double amount);
 
+/// The Walsh-Hadamard transform of blocks of each row, as `llm.hadamard` has it;
+/// `signs` has a number for each column, or none.
+Expr hadamard(Expr input, int64_t block, std::vector<double> signs,
+              bool inverse, Format format);
+
 } // namespace mlir::llm::weights
 
 #endif // SPRIG_LIB_WEIGHTS_WEIGHTVIEWS_H

@@ -173,7 +173,7 @@ private:
 
   void note(StringRef name, const Matrix &weight, const QuantizedRows &rows, const InputStatistics *inputs) {
     const QuantizedRows plain = roundRows(weight, /*best=*/false);
-    llvm::json::Object entry{{"weight", name},
+    llvm::json::Object entry{{"weight", name.str()},
                              {"rows", weight.N},
                              {"columns", weight.K},
                              {"weight_error", weightError(weight, rows)},
