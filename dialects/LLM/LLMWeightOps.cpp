@@ -288,8 +288,15 @@ LogicalResult TransposeOp::verify() {
 
 LogicalResult ReshapeOp::verify() {
   auto from = getInput().getType(), to = getResult().getType();
-  if (!from.hasStaticShape() || !to.hasStaticShape() ||
-      from.getNumElements() != to.getNumElements()) // C1
+  // Rows of activations are as many as the step has tokens.
+  const bool tokens = from.getRank() > 0 && to.getRank() > 0 &&
+                      from.isDynamicDim(0) && to.isDynamicDim(0);
+  ArrayRef<int64_t> fromRow = from.getShape().drop_front(tokens),
+                    toRow = to.getShape().drop_front(tokens);
+  if (ShapedType::isDynamicShape(fromRow) ||
+      ShapedType::isDynamicShape(toRow) ||
+      ShapedType::getNumElements(fromRow) !=
+          ShapedType::getNumElements(toRow)) // C1
     return emitOpError("expects static shapes of as many elements, but got ")
            << shapeText(from.getShape()) << " and " << shapeText(to.getShape());
   if (from.getElementType() != to.getElementType() ||

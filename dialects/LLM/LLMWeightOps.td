@@ -174,10 +174,11 @@ def LLM_TransposeOp : LLM_InferredOp<"transpose"> {
 def LLM_ReshapeOp : LLM_Op<"reshape", [Pure]> {
   let summary = "The same numbers in row-major order under another shape";
   let description = [{
-    For weights that stack heads or experts; activations are reshaped by the ops
-    that make and take them.
+    For weights that stack heads or experts, and for the heads of a token that are
+    quantised together; elsewhere activations are reshaped by the ops that make and
+    take them.
 
-    - (C1) as many elements, all dimensions static.
+    - (C1) as many elements, all dimensions static but the number of rows.
     - (C2) same element type and layout.
     - (C3) a quantised tensor keeps its last dimension.
 

@@ -1,5 +1,6 @@
 #include "lib/Import/CheckpointConfig.h"
 
+#include "lib/Import/CheckpointQuantisation.h"
 #include "lib/Import/CheckpointRope.h"
 #include "lib/Import/ConfigKeys.h"
 #include "llvm/ADT/STLExtras.h"
@@ -151,7 +152,6 @@ static void readBiases(ConfigKeys &keys, ModelConfig &config) {
 }
 
 static void refuseOthers(ConfigKeys &keys) {
-  keys.refuse("quantization_config", "a quantised checkpoint");
   keys.refuse("is_encoder_decoder", "an encoder");
   keys.refuse("add_cross_attention", "attention to an encoder");
   keys.refuse("use_bidirectional_attention", "attention to later tokens");
@@ -269,6 +269,9 @@ Expected<CheckpointConfig> mlir::llm::readCheckpointConfig(StringRef path) {
   readScales(keys, *family, config);
   readExperts(keys, *family, config);
   readBiases(keys, config);
+  if (const json *quantised = keys.child("quantization_config"))
+    config.quantisation =
+        readQuantisation(keys.within("quantization_config", *quantised));
   refuseOthers(keys);
   ignoreOthers(keys);
   keys.finish();

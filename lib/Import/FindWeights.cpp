@@ -93,9 +93,14 @@ private:
     const std::string stem = prefix + name.str();
     LinearWeights found;
     found.weight.transposed = names.transposed;
-    found.weight.tensor = names.transposed
-                              ? tensors.take(stem + ".weight", {columns, all})
-                              : tensors.take(stem + ".weight", {all, columns});
+    found.weight.quantised =
+        findQuantised(config.quantisation, stem, all, columns, tensors);
+    if (found.weight.quantised)
+      found.weight.tensor = found.weight.quantised->codes;
+    else if (names.transposed)
+      found.weight.tensor = tensors.take(stem + ".weight", {columns, all});
+    else
+      found.weight.tensor = tensors.take(stem + ".weight", {all, columns});
     found.bias.tensor = biased
                             ? tensors.takeVector(stem + ".bias", all)
                             : tensors.takeOptionalVector(stem + ".bias", all);
@@ -111,8 +116,12 @@ private:
     return part(name, rows, columns, 0, rows, biased);
   }
 
+  using StringRefs = std::initializer_list<StringRef>;
   bool has(StringRef name) {
-    return !name.empty() && tensors.has(prefix + name + ".weight");
+    return !name.empty() &&
+           llvm::any_of(
+               StringRefs{".weight", ".weight_packed", ".qweight"},
+               [&](StringRef end) { return tensors.has(prefix + name + end); });
   }
 
   void findAttention(const LayerConfig &layer, LayerWeights &found) {

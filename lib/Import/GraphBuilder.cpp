@@ -42,8 +42,16 @@ Value GraphBuilder::headNorm(Value x, const WeightRef &gamma) {
 Value GraphBuilder::linear(Value x, const LinearWeights &weights,
                            ArrayRef<int64_t> shape, Value residual) {
   Value bias = weights.bias ? weight(weights.bias) : Value();
-  return LinearOp::create(builder, loc, rowsType(shape), x,
-                          matrix(weight(weights.weight)), bias, residual);
+  Value order = columnOrder(weights.weight);
+  Value w = weight(weights.weight, order);
+  // Rows of several heads cannot be put in order, the weight can.
+  if (order && cast<RankedTensorType>(x.getType()).getRank() == 2)
+    x = GatherOp::create(builder, loc, x, order, 1);
+  else if (order)
+    w = reordered(w, order);
+  return LinearOp::create(builder, loc, rowsType(shape),
+                          roundedInput(x, weights.weight), matrix(w), bias,
+                          residual);
 }
 
 Value GraphBuilder::scaled(Value x, double factor) {

@@ -37,9 +37,19 @@ private:
   Value embed(Value ids, Value table, double scale);
 
   /// A weight as it lies in the file, and what the reference says of it.
-  Value weight(const WeightRef &ref);
+  Value weight(const WeightRef &ref, Value order = {});
   /// A tensor of the file.
   Value stored(const WeightTensor &tensor);
+  /// A matrix that the file splits; with `order` its columns in that order.
+  Value assembled(const QuantisedMatrix &matrix, Value order);
+  /// The order of columns in which the groups of a matrix lie one after
+  /// another; null where they do.
+  Value columnOrder(const WeightRef &ref);
+  /// A matrix whose columns are ordered, with its columns as the model has
+  /// them.
+  Value reordered(Value weight, Value order);
+  /// `x` rounded as the checkpoint wants it.
+  Value roundedInput(Value x, const WeightRef &ref);
   /// What a product reads: the weight, or its dequantised numbers where the
   /// options want that explicit.
   Value matrix(Value stored);

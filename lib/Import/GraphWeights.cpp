@@ -29,8 +29,9 @@ static RankedTensorType reshaped(RankedTensorType type,
                                type.getEncoding());
 }
 
-Value GraphBuilder::weight(const WeightRef &ref) {
-  Value value = stored(*ref.tensor);
+Value GraphBuilder::weight(const WeightRef &ref, Value order) {
+  Value value =
+      ref.quantised ? assembled(*ref.quantised, order) : stored(*ref.tensor);
   auto type = cast<RankedTensorType>(value.getType());
   if (!ref.others.empty()) {
     SmallVector<Value> all{value};

@@ -5,6 +5,7 @@
 #define SPRIG_LIB_IMPORT_MODELCONFIG_H
 
 #include "dialects/LLM/LLM.h"
+#include "lib/Import/QuantisedMatrix.h"
 #include "lib/Import/Rope.h"
 #include <optional>
 #include <string>
@@ -70,6 +71,8 @@ struct ModelConfig {
   /// X; 0: feed-forward blocks are dense. Each token goes to `expertsUsed`.
   int64_t experts = 0, expertsUsed = 0;
   bool normaliseExperts = false; ///< weights of the chosen add up to one
+
+  CheckpointQuantisation quantisation; ///< of the products of layers
 
   std::vector<LayerConfig> layers;
 };

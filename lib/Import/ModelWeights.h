@@ -14,7 +14,9 @@ namespace mlir::llm {
 /// A tensor of the model, and what becomes of the one in the file: transposed,
 /// cut, shifted, in this order.
 struct WeightRef {
-  const WeightTensor *tensor = nullptr;
+  const WeightTensor *tensor = nullptr; ///< or the codes of a quantised matrix
+  /// Where the file splits the matrix `NxK`.
+  std::optional<QuantisedMatrix> quantised = {};
   /// More of the same shape, stacked behind it along a new first dimension.
   llvm::SmallVector<const WeightTensor *, 0> others = {};
   bool transposed = false;    ///< the file has `KxN`
@@ -74,6 +76,9 @@ public:
   /// type.
   const WeightTensor *takeVector(const llvm::Twine &key, int64_t size);
   const WeightTensor *takeOptionalVector(const llvm::Twine &key, int64_t size);
+  const WeightTensor *find(const llvm::Twine &key) const {
+    return source.find(key.str());
+  }
   /// A tensor that software of the time wrote and nobody reads.
   void ignore(const llvm::Twine &key);
 
@@ -88,6 +93,12 @@ private:
   llvm::DenseSet<const WeightTensor *> taken;
   std::string failure;
 };
+
+/// The parts of the matrix `NxK` at `stem`; nothing where the checkpoint is not
+/// quantised, or this matrix is not.
+std::optional<QuantisedMatrix> findQuantised(const CheckpointQuantisation &how,
+                                             llvm::StringRef stem, int64_t N,
+                                             int64_t K, TensorTable &tensors);
 
 /// All tensors of a model under the names of its kind of file.
 llvm::Expected<ModelWeights> findWeights(const ModelConfig &config,

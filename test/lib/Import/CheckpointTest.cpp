@@ -50,11 +50,18 @@ protected:
       size_t bytes = 4;
       for (int64_t size : shape)
         bytes *= size_t(size);
+      Format format = Format::F32;
+      for (const std::string &name : {key.substr(key.rfind('.') + 1), key})
+        if (const auto found = formats.find(name); found != formats.end())
+          format = found->second;
+      bytes = bytes / 4 * sprig::quant::info(format).blockBytes;
       std::vector<std::byte> zeros(bytes);
+      if (const auto found = values.find(key); found != values.end())
+        std::memcpy(zeros.data(), found->second.data(), bytes);
       // A head that is not the embedding.
       if (key == "lm_head.weight")
         zeros[0] = std::byte(1);
-      ASSERT_FALSE(bool((*writer)->add(key, Format::F32, shape, zeros)));
+      ASSERT_FALSE(bool((*writer)->add(key, format, shape, zeros)));
     }
     ASSERT_FALSE(bool((*writer)->finish()));
   }
@@ -94,9 +101,121 @@ protected:
     return text;
   }
 
+  /// In place of each product of the layers, what GPTQ or AWQ split it into:
+  /// four bits, groups of 16 columns.
+  void quantise(bool awq) {
+    std::map<std::string, std::vector<int64_t>> split;
+    for (const auto &[key, shape] : tensors) {
+      if (key.find("_proj.weight") == std::string::npos) {
+        split[key] = shape;
+        continue;
+      }
+      const std::string stem = key.substr(0, key.rfind('.') + 1);
+      const int64_t N = shape[0], K = shape[1];
+      split[stem + "qweight"] =
+          awq ? std::vector<int64_t>{K, N / 8} : std::vector<int64_t>{K / 8, N};
+      split[stem + "scales"] = {K / 16, N};
+      split[stem + "qzeros"] = {K / 16, N / 8};
+    }
+    tensors = split;
+    config["quantization_config"] = {{"quant_method", awq ? "awq" : "gptq"},
+                                     {"bits", 4},
+                                     {"group_size", 16}};
+  }
+
   json config;
   std::map<std::string, std::vector<int64_t>> tensors;
+  /// Of tensors by their names or the last part of them; others are F32.
+  std::map<std::string, Format> formats{
+      {"qweight", Format::I32},       {"qzeros", Format::I32},
+      {"g_idx", Format::I32},         {"scales", Format::F16},
+      {"weight_packed", Format::I32}, {"weight_shape", Format::I64}};
+  std::map<std::string, std::vector<int32_t>> values; ///< of some of them
 };
+
+TEST_F(CheckpointTest, GPTQKeepsItsBits) {
+  quantise(false);
+  imported();
+  ASSERT_EQ(all<AssembleOp>().size(), 14u);
+  AssembleOp query = all<AssembleOp>().front();
+  std::string type;
+  llvm::raw_string_ostream(type) << query.getType();
+  EXPECT_EQ(type,
+            "tensor<32x32x!llm.q<u4, 16:f16 zero u4>, #llm.layout<gptq>>");
+  EXPECT_TRUE(all<GatherOp>().empty());
+
+  // Groups one after another say nothing; others order the columns, those of
+  // inputs that are heads in the weight.
+  const std::string layer = "model.layers.0.self_attn.";
+  for (const char *name : {"q_proj.g_idx", "o_proj.g_idx"}) {
+    tensors[layer + name] = {32};
+    values[layer + name] = std::vector<int32_t>(32);
+    for (int k = 0; k < 32; ++k)
+      values[layer + name][size_t(k)] = k / 16;
+  }
+  imported();
+  EXPECT_TRUE(all<GatherOp>().empty());
+  for (const char *name : {"q_proj.g_idx", "o_proj.g_idx"})
+    std::swap(values[layer + name][0], values[layer + name][31]);
+  imported();
+  ASSERT_EQ(all<GatherOp>().size(), 2u);
+  EXPECT_TRUE(all<AssembleOp>().front().getOrder());
+  EXPECT_TRUE(GatherOp(all<GatherOp>()[0]).getType().isDynamicDim(0));
+  EXPECT_FALSE(GatherOp(all<GatherOp>()[1]).getType().isDynamicDim(0));
+  values[layer + "q_proj.g_idx"][3] = 2;
+  EXPECT_MESSAGE(refusal(), "to name groups below 2, but got 2");
+}
+
+TEST_F(CheckpointTest, AWQKeepsItsBits) {
+  quantise(true);
+  imported();
+  std::string type;
+  llvm::raw_string_ostream(type) << all<AssembleOp>().front().getType();
+  EXPECT_EQ(type, "tensor<32x32x!llm.q<u4, 16:f16 zero u4>, #llm.layout<awq>>");
+}
+
+TEST_F(CheckpointTest, RefusesSchemesByName) {
+  quantise(false);
+  const json before = config;
+  const auto refused = [&](const char *key, json value) {
+    config = before;
+    config["quantization_config"][key] = std::move(value);
+    return refusal();
+  };
+  EXPECT_MESSAGE(refused("quant_method", "bitsandbytes"),
+                 "quantization_config.quant_method expects awq, "
+                 "compressed-tensors or gptq, but got 'bitsandbytes'");
+  EXPECT_MESSAGE(refused("bits", 3), "expects one of 2, 4, 8 bits, but got 3");
+  EXPECT_MESSAGE(refused("bits", 8),
+                 "to be 8x32 by the metadata, but got 4x32");
+  EXPECT_MESSAGE(refused("group_size", 32), "scales' to be 1x");
+  EXPECT_MESSAGE(refused("checkpoint_format", "gptq_v2"),
+                 "but got 'gptq_v2', which is not supported");
+  EXPECT_MESSAGE(refused("dynamic", {{"+:x", 1}}),
+                 "quantization_config.dynamic expects to be a key");
+
+  // A promise of FP8 over other tensors, and FP8 without scales.
+  config = before;
+  config["quantization_config"] = json::parse(R"({
+    "quant_method": "compressed-tensors", "format": "float-quantized",
+    "config_groups": {"group_0": {"targets": ["Linear"], "weights": {
+      "num_bits": 8, "type": "float", "strategy": "channel", "symmetric": true}}}})");
+  EXPECT_MESSAGE(refusal(),
+                 "expects a tensor 'model.layers.0.self_attn.q_proj.weight'");
+  const std::string stem = "model.layers.0.self_attn.q_proj.";
+  tensors[stem + "weight_packed"] = {32, 4};
+  EXPECT_MESSAGE(
+      refusal(),
+      "of type F8_E4M3 by quantization_config, but got packed integers");
+  tensors.erase(stem + "weight_packed");
+  tensors[stem + "weight"] = {32, 32};
+  formats[stem + "weight"] = Format::F8E4M3;
+  EXPECT_MESSAGE(refusal(), "q_proj.weight_scale' of shape 32x1, but got none");
+  config["quantization_config"]["config_groups"]["group_0"]["weights"]
+        ["strategy"] = "block";
+  EXPECT_MESSAGE(refusal(), "config_groups.group_0.weights.strategy expects "
+                            "channel or group, but got 'block'");
+}
 
 TEST_F(CheckpointTest, ModuleNamesTheWeightsFile) {
   imported();

@@ -24,7 +24,10 @@ static llvm::Expected<json::Object> readObject(const llvm::Twine &path) {
 
 template <typename T> static std::vector<T> numbers(const json::Object &object, llvm::StringRef key) {
   std::vector<T> list;
-  for (const json::Value &value : *object.getArray(key))
+  const json::Array *array = object.getArray(key);
+  if (!array) // quantised checkpoints have no logits of the first token
+    return list;
+  for (const json::Value &value : *array)
     list.push_back(T(*value.getAsNumber()));
   return list;
 }

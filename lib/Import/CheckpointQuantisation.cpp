@@ -1,0 +1,162 @@
+#include "lib/Import/CheckpointQuantisation.h"
+
+#include <nlohmann/json.hpp>
+
+using namespace mlir::llm;
+using llvm::StringRef;
+using llvm::Twine;
+using nlohmann::json;
+
+static void expectBits(ConfigKeys &keys, StringRef key, int64_t bits,
+                       std::initializer_list<int64_t> known) {
+  if (llvm::is_contained(known, bits))
+    return;
+  std::string list;
+  for (int64_t one : known)
+    list += (list.empty() ? "" : ", ") + std::to_string(one);
+  keys.fail(key, "expects one of " + list + " bits, but got " + Twine(bits));
+}
+
+/// The weights of a group of compressed-tensors.
+static void readWeights(ConfigKeys keys, CheckpointQuantisation &read) {
+  read.bits = keys.size("num_bits");
+  const std::string type = keys.text("type", "int");
+  read.isFloat = type == "float";
+  if (type != "int" && type != "float")
+    keys.fail("type", "expects int or float, but got '" + type + "'");
+  else if (read.isFloat)
+    expectBits(keys, "num_bits", read.bits, {8});
+  else
+    expectBits(keys, "num_bits", read.bits, {4, 8});
+  const std::string strategy = keys.text("strategy");
+  if (strategy == "group")
+    read.group = keys.size("group_size");
+  else if (strategy != "channel")
+    keys.fail("strategy", "expects channel or group, but got '" + strategy +
+                              "', which is not supported");
+  keys.ignore({"group_size"});
+  if (!keys.flag("symmetric", true))
+    keys.fail("symmetric", "expects true, for zero points of compressed "
+                           "tensors are not supported, but got false");
+  keys.refuse("dynamic", "a scheme of weights that is made while it runs");
+  keys.refuse("actorder", "an order of columns in compressed tensors");
+  keys.refuse("block_structure", "blocks of weights");
+  keys.ignore({"observer", "observer_kwargs", "scale_dtype", "zp_dtype"});
+  keys.finish();
+}
+
+static void readActivations(ConfigKeys keys, CheckpointQuantisation &read) {
+  read.activationBits = keys.size("num_bits");
+  expectBits(keys, "num_bits", read.activationBits, {8});
+  const std::string type = keys.text("type", "int"),
+                    strategy = keys.text("strategy");
+  if (type != "int" || strategy != "token" || !keys.flag("dynamic", false) ||
+      !keys.flag("symmetric", true))
+    keys.fail("strategy", "expects symmetric integers, a scale a token, found "
+                          "while the model runs, but got strategy '" +
+                              strategy + "' of type '" + type + "'");
+  keys.ignore({"group_size", "observer", "observer_kwargs", "actorder",
+               "block_structure", "scale_dtype", "zp_dtype"});
+  keys.finish();
+}
+
+static void readCompressedTensors(ConfigKeys &keys,
+                                  CheckpointQuantisation &read) {
+  const json *groups = keys.child("config_groups");
+  if (!groups || groups->size() != 1)
+    return keys.fail("config_groups", "expects one group of layers, but got " +
+                                          Twine(groups ? groups->size() : 0));
+  ConfigKeys all = keys.within("config_groups", *groups);
+  const std::string name = groups->begin().key();
+  const json *group = all.child(name);
+  if (!group)
+    return all.fail(name, "expects an object");
+  ConfigKeys one = all.within(name, *group);
+  if (const json *weights = one.child("weights"))
+    readWeights(one.within("weights", *weights), read);
+  else
+    one.fail("weights", "expects a scheme, but got none");
+  if (const json *inputs = one.child("input_activations"))
+    readActivations(one.within("input_activations", *inputs), read);
+  one.refuse("output_activations", "quantised results");
+  // Which layers: their tensors tell.
+  one.ignore({"targets", "format"});
+  one.finish();
+  keys.refuse("kv_cache_scheme", "a quantised cache");
+  keys.refuse("sparsity_config", "a sparse checkpoint");
+  keys.refuse("transform_config", "a transform of weights");
+  keys.ignore({"ignore", "global_compression_ratio"});
+}
+
+/// GPTQ and AWQ.
+static void readPacked(ConfigKeys &keys, CheckpointQuantisation &read) {
+  const bool awq = read.method == QuantMethod::AWQ;
+  const StringRef bits = keys.first({"bits", "w_bit"});
+  read.bits = keys.size(bits);
+  expectBits(keys, bits, read.bits,
+             awq ? std::initializer_list<int64_t>{4}
+                 : std::initializer_list<int64_t>{2, 4, 8});
+  const StringRef group = keys.first({"group_size", "q_group_size"});
+  // -1: the whole row.
+  const double size = keys.real(group);
+  read.group = size == -1.0 ? 0 : keys.size(group);
+  read.symmetric = false; // zero points are stored whatever they are
+  if (awq) {
+    const std::string version = keys.text("version", "gemm");
+    if (!StringRef(version).equals_insensitive("gemm"))
+      keys.fail("version", "expects gemm, but got '" + version +
+                               "', which is not supported");
+    if (!keys.flag("zero_point", true))
+      keys.fail("zero_point", "expects true, but got false");
+    keys.refuse("modules_to_not_convert", "AWQ of some modules");
+  } else {
+    const std::string format = keys.text("checkpoint_format", "gptq");
+    if (format != "gptq")
+      keys.fail("checkpoint_format", "expects gptq, but got '" + format +
+                                         "', which is not supported");
+  }
+  keys.ignore({"backend",
+               "damp_percent",
+               "dataset",
+               "desc_act",
+               "do_fuse",
+               "lm_head",
+               "sym",
+               "true_sequential",
+               "static_groups",
+               "meta",
+               "model_name_or_path",
+               "model_file_base_name",
+               "quant_method",
+               "fuse_max_seq_len",
+               "exllama_config",
+               "cache_block_outputs",
+               "module_name_preceding_first_block",
+               "use_cuda_fp16",
+               "use_exllama",
+               "max_input_length",
+               "batch_size",
+               "block_name_to_quantize",
+               "model_seqlen",
+               "pad_token_id",
+               "tokenizer",
+               "modules_in_block_to_quantize"});
+}
+
+CheckpointQuantisation mlir::llm::readQuantisation(ConfigKeys keys) {
+  CheckpointQuantisation read;
+  const std::string method = keys.text("quant_method");
+  if (method == "compressed-tensors") {
+    read.method = QuantMethod::CompressedTensors;
+    readCompressedTensors(keys, read);
+  } else if (method == "gptq" || method == "awq") {
+    read.method = method == "awq" ? QuantMethod::AWQ : QuantMethod::GPTQ;
+    readPacked(keys, read);
+  } else {
+    keys.fail("quant_method",
+              "expects awq, compressed-tensors or gptq, but got '" + method +
+                  "', which is not supported");
+  }
+  keys.finish();
+  return read;
+}

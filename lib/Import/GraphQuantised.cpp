@@ -1,0 +1,106 @@
+// Matrices of quantised checkpoints: the tensors that the file splits them
+// into, put together by llm.assemble, with not a bit changed.
+#include "lib/Import/GraphBuilder.h"
+
+#include "mlir/IR/BuiltinAttributes.h"
+
+using namespace mlir;
+using namespace mlir::llm;
+using sprig::quant::Format;
+
+static ScaleType scaleOf(Format format) {
+  switch (format) {
+  case Format::F16:
+    return ScaleType::f16();
+  case Format::BF16:
+    return ScaleType::bf16();
+  default:
+    return ScaleType::f32();
+  }
+}
+
+static QuantCode codeOf(const QuantisedMatrix &matrix) {
+  const unsigned bits = unsigned(matrix.how.bits);
+  if (matrix.how.isFloat)
+    return QuantCode::f8E4M3();
+  if (matrix.zeros)
+    return QuantCode::unsignedInt(bits);
+  // Packed words hold the numbers with half their range added.
+  return matrix.packed ? QuantCode::offsetInt(bits, 1u << (bits - 1))
+                       : QuantCode::signedInt(bits);
+}
+
+static LayoutKind layoutOf(const QuantisedMatrix &matrix) {
+  switch (matrix.how.method) {
+  case QuantMethod::GPTQ:
+    return LayoutKind::GPTQ;
+  case QuantMethod::AWQ:
+    return LayoutKind::AWQ;
+  default:
+    return LayoutKind::Packed;
+  }
+}
+
+Value GraphBuilder::assembled(const QuantisedMatrix &matrix, Value order) {
+  // Codes and zero points are integers to the dialect, those of FP8 too.
+  const auto integers = [&](const WeightTensor &tensor) -> Value {
+    const unsigned bits = 8 * sprig::quant::info(tensor.format).blockBytes;
+    auto type =
+        RankedTensorType::get(tensor.shape, builder.getIntegerType(bits));
+    return WeightOp::create(builder, loc, type, kSource, tensor.key);
+  };
+  const int64_t N = matrix.rows, K = matrix.columns;
+  const bool whole = matrix.how.group == 0 || matrix.how.group >= K;
+  const int64_t group = whole ? kWholeRow : matrix.how.group;
+  const ScaleType scale = scaleOf(matrix.scales->format);
+  const QuantLevel level =
+      matrix.zeros ? QuantLevel::withOffset(
+                         group, scale, OffsetKind::Zero,
+                         ScaleType::unsignedInt(unsigned(matrix.how.bits)))
+                   : QuantLevel::scaled(group, scale);
+  MLIRContext *context = module.getContext();
+  auto type = RankedTensorType::get(
+      {N, K}, QuantizedType::get(context, codeOf(matrix), level),
+      LayoutAttr::get(context, layoutOf(matrix)));
+  SmallVector<Value, 1> zeros;
+  if (matrix.zeros)
+    zeros.push_back(integers(*matrix.zeros));
+  return AssembleOp::create(builder, loc, type, integers(*matrix.codes),
+                            ValueRange{stored(*matrix.scales)}, zeros,
+                            /*codebook=*/Value(), /*patterns=*/Value(), order);
+}
+
+Value GraphBuilder::columnOrder(const WeightRef &ref) {
+  const WeightTensor *groups = ref.quantised ? ref.quantised->groups : nullptr;
+  if (!groups)
+    return {};
+  auto type = RankedTensorType::get(groups->shape, builder.getI32Type());
+  Value groupOf = WeightOp::create(builder, loc, type, kSource, groups->key);
+  return ArgsortOp::create(builder, loc, type, groupOf);
+}
+
+Value GraphBuilder::reordered(Value weight, Value order) {
+  auto type = cast<RankedTensorType>(weight.getType());
+  Value numbers = DequantizeOp::create(
+      builder, loc,
+      RankedTensorType::get(type.getShape(), builder.getF32Type()), weight);
+  Value back = ArgsortOp::create(builder, loc, order.getType(), order);
+  return GatherOp::create(builder, loc, numbers, back, 1);
+}
+
+Value GraphBuilder::roundedInput(Value x, const WeightRef &ref) {
+  if (!ref.quantised || ref.quantised->how.activationBits == 0)
+    return x;
+  auto type = cast<RankedTensorType>(x.getType());
+  if (type.getRank() != 2) { // a token's heads share a scale
+    type = rowsType({type.getDimSize(1) * type.getDimSize(2)});
+    x = ReshapeOp::create(builder, loc, type, x);
+  }
+  auto element = QuantizedType::get(
+      module.getContext(),
+      QuantCode::signedInt(unsigned(ref.quantised->how.activationBits)),
+      QuantLevel::scaled(kWholeRow, ScaleType::f32()));
+  return QuantizeOp::create(builder, loc,
+                            RankedTensorType::get(type.getShape(), element), x,
+                            /*clip=*/FloatAttr());
+}
