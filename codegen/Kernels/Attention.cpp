@@ -5,6 +5,7 @@
 #include "codegen/Kernels/KvFormat.h"
 #include "codegen/Kernels/SpecAttr.h"
 #include "codegen/Kernels/StepControl.h"
+#include "codegen/Kernels/TreeTable.h"
 #include "llvm/Support/FormatVariadic.h"
 
 namespace mlir::llm {
@@ -34,6 +35,10 @@ FailureOr<AttentionSpec> AttentionSpec::fromAttr(DictionaryAttr attr,
   reader.read("split", spec.split, 1);
   reader.maybe("tokens", spec.tokens, 1);
   reader.maybe("parts", spec.parts, 0);
+  reader.maybe("tree", spec.tree, 0, sprig::format::kMostNodes);
+  if (spec.tree && spec.tokens != 1)
+    reader.fail("expects one token a workgroup in a tree, but got " +
+                Twine(spec.tokens));
   if (!KvFormat::known(spec.kv))
     reader.fail("expects kv f16 or f32, but got '" + spec.kv + "'");
   else if (spec.headSize % KvFormat::named(spec.kv).elementsPerWord())
@@ -64,6 +69,7 @@ DictionaryAttr AttentionSpec::toAttr(MLIRContext *context) const {
       .add("split", split)
       .add("tokens", tokens)
       .add("parts", parts)
+      .add("tree", tree)
       .done();
 }
 
@@ -96,9 +102,12 @@ int64_t AttentionSpec::tokensFor(int64_t width,
       AttentionSchedule::from(profile, [] { return InFlightDiagnostic(); });
   if (failed(schedule) || !lanesAlongHead(profile))
     return 1;
-  int64_t most = schedule->numbers / (groupHeads() * headSize), tile = 1;
-  while (tile * 2 <= std::min<int64_t>({most, width, 8}))
-    tile *= 2;
+  // Whole tiles: rows past the width are nobody's.
+  int64_t tile = std::min<int64_t>(
+      {schedule->numbers / (groupHeads() * headSize), width, 8});
+  tile = std::max<int64_t>(tile, 1);
+  while (width % tile)
+    --tile;
   return tile;
 }
 
@@ -119,9 +128,10 @@ AttentionSpec::interface(const TargetProfile &profile,
   KernelInterface interface;
   interface.key = llvm::formatv(
       "attention heads {0}/{1}x{2} kv {3} capacity {4} scale {5:e} softcap "
-      "{6:e} window {7} sinks {8} split {9} tokens {10} parts {11} {12}",
+      "{6:e} window {7} sinks {8} split {9} tokens {10} parts {11} tree {12} "
+      "{13}",
       heads, kvHeads, headSize, kv, capacity, scale, softcap, window, sinks,
-      split, tokens, parts, lanes ? "lanes" : "shared");
+      split, tokens, parts, tree, lanes ? "lanes" : "shared");
   interface.name = KernelInterface::nameFor(
       llvm::formatv("attention_{0}x{1}_t{2}", heads, headSize, tokens).str(),
       interface.key);
@@ -139,6 +149,9 @@ AttentionSpec::interface(const TargetProfile &profile,
     interface.bindings.push_back(
         {"stats", Access::Write, uint64_t(heads * parts) * 8, true});
   }
+  if (tree)
+    interface.bindings.push_back(
+        {"tree", Access::Read, TreeTableSpec::bytes(tree)});
   interface.tokenTile = uint32_t(tokens);
   interface.groups[0] = {uint32_t(heads / groupHeads()), 0};
   interface.groups[1] = {1, uint32_t(tokens)};

@@ -6,10 +6,12 @@
 // positions that a token sees, itself included (0 = all), sinks? = first
 // positions that the window never hides, split = positions of one split of the
 // cache, tokens? = tokens that one workgroup serves, parts? = splits that a
-// step may see: they are computed by workgroups of their own}. Bindings: q f32
-// [T][H·E]; control; keys, values of the layer's cache as 32-bit words
-// [S][G][E/pairs]; y f32 [T][H·E]; with `parts` also the partial results
-// [T][H][parts][E] and their (maximum, sum of weights) [T][H][parts][2].
+// step may see: they are computed by workgroups of their own, tree? = width of
+// a step whose rows are the nodes of a tree}. Bindings: q f32 [T][H·E];
+// control; keys, values of the layer's cache as 32-bit words [S][G][E/pairs]; y
+// f32 [T][H·E]; with `parts` also the partial results [T][H][parts][E] and
+// their (maximum, sum of weights) [T][H][parts][2]; with `tree` its table
+// (TreeTable.h).
 //
 // The cache is cut into splits that start at multiples of `split`, whatever the
 // width of the step. Within a split, softmax is computed online (Milakov and
@@ -18,6 +20,10 @@
 // order (flash decoding), by the same workgroup, or with `parts` by
 // attention_combine. So a token's numbers depend on its position alone. A token
 // that sees one split only has its result at once, and nothing to combine.
+//
+// A node of a tree sees the positions up to its own, as any token does; those
+// of the tree it reads from the slots of its path, position by position. So its
+// bits are those of decoding its path.
 //
 // Positions that are not seen are read from a place that is seen, and weigh
 // nothing, so that stale or hostile cache contents, NaN included, never show.
@@ -36,7 +42,7 @@ struct AttentionSpec {
   std::string kv = "f16";
   double scale = 1, softcap = 0;
   int64_t window = 0, sinks = 0;
-  int64_t split = 0, tokens = 1, parts = 0;
+  int64_t split = 0, tokens = 1, parts = 0, tree = 0;
 
   static FailureOr<AttentionSpec> fromAttr(DictionaryAttr spec,
                                            EmitError emitError);
@@ -64,6 +70,7 @@ struct AttentionSpec {
 struct AttentionSlots {
   static constexpr unsigned q = 0, control = 1, keys = 2, values = 3, y = 4,
                             partial = 5, stats = 6;
+  static unsigned tree(const AttentionSpec &spec) { return spec.parts ? 7 : 5; }
 };
 
 } // namespace mlir::llm

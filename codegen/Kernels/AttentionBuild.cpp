@@ -7,7 +7,9 @@ AttentionBuilder::AttentionBuilder(KernelBuilder &builder,
                                    int64_t numbers)
     : b(builder), spec(spec), format(KvFormat::named(spec.kv)), chunk(chunk),
       numbers(numbers), heads(spec.groupHeads()),
-      range(builder, {spec.capacity, spec.window, spec.sinks, spec.split},
+      range(builder,
+            {spec.capacity, spec.window, spec.sinks, spec.split, spec.tree,
+             AttentionSlots::tree(spec)},
             AttentionSlots::control) {
   firstHead = b.mul(b.groupId(0), heads);
   keyHead = b.div(firstHead, spec.heads / spec.kvHeads);

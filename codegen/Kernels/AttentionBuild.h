@@ -43,8 +43,10 @@ protected:
   Value score(Value product, Value visible);
   /// The last position that any token of this workgroup sees.
   Value readable() const { return b.sub(limits.back(), b.index(1)); }
-  /// A position to read in place of `position`: the same, or one that is seen.
-  Value readable(Value position) const { return b.min(position, readable()); }
+  /// The slot to read for `position`, or for one that is seen.
+  Value slotOf(Value position) {
+    return range.slot(firstToken, b.min(position, readable()));
+  }
   /// Values in the state of one query.
   int64_t carriedOf() const { return 2 + numbers; }
 

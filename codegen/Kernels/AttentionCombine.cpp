@@ -7,7 +7,7 @@
 namespace mlir::llm {
 namespace {
 
-constexpr unsigned kControl = 0, kPartial = 1, kStats = 2, kY = 3;
+constexpr unsigned kControl = 0, kPartial = 1, kStats = 2, kY = 3, kTree = 4;
 constexpr uint32_t kLanes = 64;
 
 } // namespace
@@ -23,6 +23,7 @@ AttentionCombineSpec::fromAttr(DictionaryAttr attr, EmitError emitError) {
   reader.maybe("sinks", spec.sinks, 0);
   reader.read("split", spec.split, 1);
   reader.read("parts", spec.parts, 1);
+  reader.maybe("tree", spec.tree, 0, sprig::format::kMostNodes);
   if (failed(reader.finish()))
     return failure();
   return spec;
@@ -37,6 +38,7 @@ DictionaryAttr AttentionCombineSpec::toAttr(MLIRContext *context) const {
       .add("sinks", sinks)
       .add("split", split)
       .add("parts", parts)
+      .add("tree", tree)
       .done();
 }
 
@@ -48,9 +50,9 @@ AttentionCombineSpec::interface(const TargetProfile &profile, EmitError) const {
   interface.workgroup = {narrow ? profile.subgroupSize : kLanes, 1, 1};
   interface.key =
       llvm::formatv("attention_combine heads {0}x{1} capacity {2} window {3} "
-                    "sinks {4} split {5} parts {6} lanes {7}",
+                    "sinks {4} split {5} parts {6} tree {7} lanes {8}",
                     heads, headSize, capacity, window, sinks, split, parts,
-                    interface.workgroup[0]);
+                    tree, interface.workgroup[0]);
   interface.name = KernelInterface::nameFor(
       llvm::formatv("attention_combine_{0}x{1}", heads, headSize).str(),
       interface.key);
@@ -60,6 +62,9 @@ AttentionCombineSpec::interface(const TargetProfile &profile, EmitError) const {
       {"partial", Access::Read, rowBytes * uint64_t(parts), true},
       {"stats", Access::Read, uint64_t(heads * parts) * 8, true},
       {"y", Access::Write, rowBytes, true}};
+  if (tree)
+    interface.bindings.push_back(
+        {"tree", Access::Read, TreeTableSpec::bytes(tree)});
   interface.groups[0] = {uint32_t(heads), 0};
   interface.groups[1] = {1, 1};
   return interface;
@@ -70,8 +75,12 @@ void AttentionCombineSpec::build(KernelBuilder &b,
   int64_t lanes = interface.workgroup[0], quad = headSize % 4 == 0 ? 4 : 1;
   int64_t quads = headSize / quad, laneQuads = (quads + lanes - 1) / lanes;
   Type number = quad == 4 ? b.vec(4, b.f32()) : b.f32();
-  b.open({b.i32(), number, b.vec(2, b.f32()), number});
-  AttentionRange range(b, {capacity, window, sinks, split}, kControl);
+  SmallVector<Type> types{b.i32(), number, b.vec(2, b.f32()), number};
+  if (tree)
+    types.push_back(b.i32());
+  b.open(types);
+  AttentionRange range(b, {capacity, window, sinks, split, tree, kTree},
+                       kControl);
   Value head = b.groupId(0), token = b.groupId(1);
   Value limit = range.limit(token), line = b.add(b.mul(token, heads), head);
   Value first = b.div(range.first(limit), split);

@@ -2,9 +2,10 @@
 // order, into those of the whole context. Tokens that see one split only have
 // their result from the attention kernel already.
 //
-// Spec: {heads = H, head_size = E, capacity = S, window?, sinks?, split, parts:
-// as in Attention.h}. Bindings: control; partial f32 [T][H][parts][E]; stats
-// f32 [T][H][parts][2]; y f32 [T][H·E].
+// Spec: {heads = H, head_size = E, capacity = S, window?, sinks?, split, parts,
+// tree?: as in Attention.h}. Bindings: control; partial f32 [T][H][parts][E];
+// stats f32 [T][H][parts][2]; y f32 [T][H·E]; with `tree` its table
+// (TreeTable.h).
 #ifndef SPRIG_CODEGEN_KERNELS_ATTENTIONCOMBINE_H
 #define SPRIG_CODEGEN_KERNELS_ATTENTIONCOMBINE_H
 
@@ -15,15 +16,15 @@ namespace mlir::llm {
 struct AttentionCombineSpec {
   static constexpr llvm::StringLiteral kFamily = "attention_combine";
   int64_t heads = 0, headSize = 0, capacity = 0;
-  int64_t window = 0, sinks = 0, split = 0, parts = 0;
+  int64_t window = 0, sinks = 0, split = 0, parts = 0, tree = 0;
 
   AttentionCombineSpec() = default;
   /// The combination that follows `attention`.
   explicit AttentionCombineSpec(const AttentionSpec &attention)
       : heads(attention.heads), headSize(attention.headSize),
         capacity(attention.capacity), window(attention.window),
-        sinks(attention.sinks), split(attention.split), parts(attention.parts) {
-  }
+        sinks(attention.sinks), split(attention.split), parts(attention.parts),
+        tree(attention.tree) {}
 
   static FailureOr<AttentionCombineSpec> fromAttr(DictionaryAttr spec,
                                                   EmitError emitError);

@@ -63,8 +63,10 @@ private:
   Values load(unsigned binding, Value position);
   /// Sums over the lanes of the parts of positions [low, low + count) of the
   /// chunk, for every query; lane l ends with position low + l % count.
-  Values butterfly(Value chunkStart, int64_t low, int64_t count);
+  Values butterfly(int64_t low, int64_t count);
   Value spread(Value value, int64_t from);
+  /// The slots of a chunk.
+  void findSlots(Value chunkStart);
 
   Loads loads;
   int64_t quad; ///< numbers of one access to q, y and partial results
@@ -72,6 +74,7 @@ private:
   Value lane;
   Value firstLane;           ///< 0, but not a constant: see spread
   std::vector<Values> query; ///< [query][number]
+  Values slots;              ///< of the chunk's positions
 };
 
 Values LanesBuilder::load(unsigned binding, Value position) {
@@ -94,9 +97,18 @@ Value LanesBuilder::spread(Value value, int64_t from) {
                     : b.broadcast(value, unsigned(from));
 }
 
-Values LanesBuilder::butterfly(Value chunkStart, int64_t low, int64_t count) {
+void LanesBuilder::findSlots(Value chunkStart) {
+  slots.clear();
+  // In a tree every lane looks up one of them.
+  Value own = spec.tree ? b.toI32(slotOf(b.add(chunkStart, lane))) : Value();
+  for (int64_t c = 0; c < lanes; ++c)
+    slots.push_back(own ? b.toIndex(spread(own, c))
+                        : slotOf(b.add(chunkStart, c)));
+}
+
+Values LanesBuilder::butterfly(int64_t low, int64_t count) {
   if (count == 1) {
-    Values key = load(AttentionSlots::keys, readable(b.add(chunkStart, low)));
+    Values key = load(AttentionSlots::keys, slots[low]);
     Values parts;
     for (const Values &own : query) {
       Value sum = b.mul(own[0], key[0]);
@@ -106,8 +118,8 @@ Values LanesBuilder::butterfly(Value chunkStart, int64_t low, int64_t count) {
     }
     return parts;
   }
-  Values zeros = butterfly(chunkStart, low, count / 2);
-  Values ones = butterfly(chunkStart, low + count / 2, count / 2);
+  Values zeros = butterfly(low, count / 2);
+  Values ones = butterfly(low + count / 2, count / 2);
   Value upper = b.less(b.index(0), b.bitAnd(lane, count / 2));
   Values sums;
   for (auto [zero, one] : llvm::zip_equal(zeros, ones)) {
@@ -119,7 +131,8 @@ Values LanesBuilder::butterfly(Value chunkStart, int64_t low, int64_t count) {
 }
 
 Values LanesBuilder::round(Value start, ValueRange carried) {
-  Values sums = butterfly(start, 0, lanes);
+  findSlots(start);
+  Values sums = butterfly(0, lanes);
   Values next(carried.begin(), carried.end());
   Values weights;
   Value position = b.add(start, lane);
@@ -141,8 +154,7 @@ Values LanesBuilder::round(Value start, ValueRange carried) {
     int64_t size = std::min<int64_t>(kBlock, lanes - block);
     std::vector<Values> value;
     for (int64_t c = 0; c < size; ++c)
-      value.push_back(
-          load(AttentionSlots::values, readable(b.add(start, block + c))));
+      value.push_back(load(AttentionSlots::values, slots[block + c]));
     for (int64_t q = 0; q < queries(); ++q)
       for (int64_t c = 0; c < size; ++c) {
         Value weight = spread(weights[q], block + c);
@@ -183,6 +195,8 @@ void buildAttentionLanes(KernelBuilder &b, const AttentionSpec &spec) {
   SmallVector<Type> types{number, b.i32(), word, word, number};
   if (spec.parts)
     types.append({number, b.vec(2, b.f32())});
+  if (spec.tree)
+    types.push_back(b.i32());
   b.open(types);
   LanesBuilder(b, spec).build();
   b.close();

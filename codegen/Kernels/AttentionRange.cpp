@@ -4,15 +4,26 @@ namespace mlir::llm {
 
 AttentionRange::AttentionRange(KernelBuilder &builder,
                                const AttentionShape &shape, unsigned binding)
-    : b(builder), shape(shape) {
-  StepControl control(b, binding);
-  base = control.base();
-  valid = control.count();
+    : b(builder), shape(shape), control(binding) {
+  StepControl step(b, control);
+  base = step.base();
+  valid = step.count();
   end = b.min(b.add(base, valid), b.index(shape.capacity));
 }
 
 Value AttentionRange::limit(Value token) {
-  return b.min(b.add(b.add(base, token), 1), end);
+  Value beyond = token; // positions of the step before the token's own
+  if (shape.tree)
+    beyond = StepControl(b, control).depth(token);
+  return b.min(b.add(b.add(base, beyond), 1), end);
+}
+
+Value AttentionRange::slot(Value token, Value position) {
+  if (!shape.tree)
+    return position;
+  Value slot =
+      TreeTable(b, shape.tree, shape.treeBinding).slot(token, position, base);
+  return b.min(slot, b.index(shape.capacity - 1));
 }
 
 Value AttentionRange::windowStart(Value limit) {

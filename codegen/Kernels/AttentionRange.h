@@ -4,12 +4,15 @@
 #define SPRIG_CODEGEN_KERNELS_ATTENTIONRANGE_H
 
 #include "codegen/Kernels/StepControl.h"
+#include "codegen/Kernels/TreeTable.h"
 
 namespace mlir::llm {
 
 /// Lengths that do not depend on the kernel family.
 struct AttentionShape {
   int64_t capacity, window, sinks, split;
+  int64_t tree = 0;         ///< width of a step of tree nodes
+  unsigned treeBinding = 0; ///< of its table
   /// Splits below the first one that the step's window reaches exist too, for
   /// the sinks.
   bool fromStart() const { return window == 0 || sinks != 0; }
@@ -39,6 +42,8 @@ public:
   Value firstSplit();
   /// Splits from `firstSplit` to the last one that any token sees.
   Value splits();
+  /// The slot in which row `token` finds what belongs to `position`.
+  Value slot(Value token, Value position);
   /// Valid tokens of the step.
   Value count() const { return valid; }
 
@@ -50,6 +55,7 @@ private:
 
   KernelBuilder &b;
   AttentionShape shape;
+  unsigned control;
   Value base, valid, end;
 };
 

@@ -48,7 +48,7 @@ Values SharedBuilder::round(Value chunkStart, ValueRange carried) {
   Values products =
       b.loop(0, words, 1, Values(queries(), b.constant(0.0f)),
              [&](Value word, ValueRange sums) {
-               Value bits = wordAt(AttentionSlots::keys, readable(own), word);
+               Value bits = wordAt(AttentionSlots::keys, slotOf(own), word);
                Values next(sums.begin(), sums.end());
                for (auto [i, number] : llvm::enumerate(format.unpack(b, bits)))
                  for (int64_t q = 0; q < queries(); ++q)
@@ -84,11 +84,11 @@ Values SharedBuilder::round(Value chunkStart, ValueRange carried) {
   Values sums = b.loop(
       chunkStart, last, b.index(1), shrunk,
       [&](Value position, ValueRange inner) {
-        Value c = b.sub(position, chunkStart);
+        Value c = b.sub(position, chunkStart), slot = slotOf(position);
         Values added(inner.begin(), inner.end());
         for (int64_t w = 0; w < numbers / pack; ++w) {
           Value word = b.min(b.add(lane, w * lanes), b.index(words - 1));
-          Value bits = wordAt(AttentionSlots::values, position, word);
+          Value bits = wordAt(AttentionSlots::values, slot, word);
           for (auto [i, number] : llvm::enumerate(format.unpack(b, bits)))
             for (int64_t q = 0; q < queries(); ++q) {
               Value &sum = added[q * numbers + w * pack + int64_t(i)];
@@ -134,6 +134,8 @@ void buildAttentionShared(KernelBuilder &b, const AttentionSpec &spec,
   SmallVector<Type> types{b.f32(), b.i32(), b.i32(), b.i32(), b.f32()};
   if (spec.parts)
     types.append({b.f32(), b.vec(2, b.f32())});
+  if (spec.tree)
+    types.push_back(b.i32());
   b.open(types);
   SharedBuilder(b, spec, interface.workgroup[0]).build();
   b.close();

@@ -203,6 +203,9 @@ Value KernelBuilder::max(Value a, Value b) {
 Value KernelBuilder::shl(Value a, int64_t bits) {
   return bits ? make<arith::ShLIOp>(a, constantLike(a, bits)) : a;
 }
+Value KernelBuilder::shl(Value a, Value bits) {
+  return make<arith::ShLIOp>(a, bits);
+}
 Value KernelBuilder::shr(Value a, int64_t bits) {
   return bits ? make<arith::ShRUIOp>(a, constantLike(a, bits)) : a;
 }
@@ -359,7 +362,18 @@ Values KernelBuilder::loop(Value lower, Value upper, Value step,
   Values carried = body(loop.getInductionVar(), loop.getRegionIterArgs());
   if (!initial.empty())
     scf::YieldOp::create(builder, location, carried);
-  return Values(loop.getResults());
+  Values results(loop.getResults());
+  std::optional<int64_t> from = getConstantIntValue(lower),
+                         to = getConstantIntValue(upper);
+  if (from && to && *from < *to)
+    return results;
+  // The conversion to SPIR-V leaves the results of a loop of no rounds
+  // undefined.
+  builder.setInsertionPointAfter(loop);
+  Value any = less(lower, upper);
+  for (auto [result, first] : llvm::zip_equal(results, initial))
+    result = select(any, result, first);
+  return results;
 }
 Values KernelBuilder::loop(int64_t lower, int64_t upper, int64_t step,
                            ValueRange initial, LoopBody body) {

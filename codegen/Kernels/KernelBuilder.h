@@ -72,6 +72,7 @@ public:
   Value min(Value a, Value b);
   Value max(Value a, Value b);
   Value shl(Value a, int64_t bits);
+  Value shl(Value a, Value bits);
   Value shr(Value a, int64_t bits);
   Value shr(Value a, Value bits);
   Value sar(Value a, int64_t bits); ///< signed shift right

@@ -14,6 +14,8 @@
 #include "codegen/Kernels/Sample.h"
 #include "codegen/Kernels/SpirvTools.h"
 #include "codegen/Kernels/ToSpirv.h"
+#include "codegen/Kernels/TreeAccept.h"
+#include "codegen/Kernels/TreeTable.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Index/IR/IndexDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -63,12 +65,15 @@ constexpr Family kFamilies[] = {
     familyOf<AttentionGroupsSpec>(),
     familyOf<ElementwiseSpec>(),
     familyOf<EmbeddingSpec>(),
+    familyOf<KvCompactSpec>(),
     familyOf<LinearSpec>(),
     familyOf<NormSpec>(),
     familyOf<ReadSpec>(),
     familyOf<RmsFactorSpec>(),
     familyOf<RopeAppendSpec>(),
     familyOf<SampleSpec>(),
+    familyOf<TreeAcceptSpec>(),
+    familyOf<TreeTableSpec>(),
 };
 
 FailureOr<const Family *> findFamily(StringRef name, EmitError emitError) {

@@ -64,6 +64,7 @@ FailureOr<RopeAppendSpec> RopeAppendSpec::fromAttr(DictionaryAttr attr,
   reader.maybe("dims", spec.dims, 0);
   reader.read("interleaved", spec.interleaved);
   reader.read("fused", spec.fused);
+  reader.read("tree", spec.tree);
   if (!KvFormat::known(spec.kv))
     reader.fail("expects kv f16 or f32, but got '" + spec.kv + "'");
   else if (spec.headSize % KvFormat::named(spec.kv).elementsPerWord())
@@ -86,6 +87,7 @@ DictionaryAttr RopeAppendSpec::toAttr(MLIRContext *context) const {
                             .add("kv", StringRef(kv))
                             .flag("interleaved", interleaved)
                             .flag("fused", fused)
+                            .flag("tree", tree)
                             .done());
   if (dims != headSize) // zero is a choice here, not a default
     members.set("dims", Builder(context).getI64IntegerAttr(dims));
@@ -99,9 +101,9 @@ RopeAppendSpec::interface(const TargetProfile &profile,
   KernelInterface interface;
   interface.key = llvm::formatv(
       "rope_append heads {0}/{1}x{2} dims {3}{4}{5} kv {6} "
-      "capacity {7}",
+      "capacity {7}{8}",
       heads, kvHeads, headSize, dims, interleaved ? " interleaved" : "",
-      fused ? " fused" : "", kv, capacity);
+      fused ? " fused" : "", kv, capacity, tree ? " tree" : "");
   interface.name = KernelInterface::nameFor(
       llvm::formatv("rope_append_{0}x{1}", heads, headSize).str(),
       interface.key);
@@ -153,7 +155,8 @@ void RopeAppendSpec::build(KernelBuilder &b,
 
   // Padding rows may lie past the context; their rotation does not matter, but
   // its address does.
-  Value position = b.min(slot, b.index(capacity - 1));
+  Value position = tree ? b.add(control.base(), control.depth(token)) : slot;
+  position = b.min(position, b.index(capacity - 1));
   Value lowRow = b.mul(b.rem(position, kTableRows), dims / 2);
   Value highRow =
       b.mul(b.add(b.div(position, kTableRows), kTableRows), dims / 2);

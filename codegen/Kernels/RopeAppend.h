@@ -4,7 +4,8 @@
 // Spec: {heads = H, kv_heads = G, head_size = E, capacity = S, kv = "f16" |
 // "f32", dims? = rotated numbers of a head (default E; 0 rotates nothing),
 // interleaved? = pairs are (2i, 2i+1) rather than (i, i + dims/2), fused? = q,
-// k and v lie in one array}.
+// k and v lie in one array, tree? = the step's rows are the nodes of a tree:
+// they are rotated by their depth}.
 //
 // Bindings: with `fused` qkv f32 [T][(H+2G)·E], else q [T][H·E], k [T][G·E], v
 // [T][G·E]; rotation table (absent where dims = 0); control; q out f32
@@ -32,6 +33,7 @@ struct RopeAppendSpec {
   std::string kv = "f16";
   bool interleaved = false;
   bool fused = false;
+  bool tree = false;
 
   static FailureOr<RopeAppendSpec> fromAttr(DictionaryAttr spec,
                                             EmitError emitError);

@@ -3,12 +3,14 @@
 #include "codegen/Kernels/SampleNoise.h"
 #include "codegen/Kernels/SpecAttr.h"
 #include "codegen/Kernels/StepControl.h"
+#include "codegen/Kernels/TreeTable.h"
 #include "llvm/Support/FormatVariadic.h"
 
 namespace mlir::llm {
 namespace {
 
-constexpr unsigned kLogits = 0, kControl = 1, kHistory = 2;
+constexpr unsigned kLogits = 0, kControl = 1, kHistory = 2, kTree = 3,
+                   kDrawn = 4;
 /// Most lanes where they exchange through shared memory.
 constexpr uint32_t kMostLanes = 256;
 constexpr float kLowest = -3.402823466e38f;
@@ -31,6 +33,12 @@ public:
 
 private:
   void penalise();
+  /// The token at a position of the sequence that this row ends.
+  Value tokenAt(Value place);
+  /// Where the logit of `token` lies.
+  Value placeOf(Value token) { return row ? b.add(row, token) : token; }
+  /// Leaves the token where the next step, or tree_accept, finds it.
+  void finish(Value token);
   /// The logit of `token`, NaN as the lowest number; lanes past the vocabulary
   /// see the lowest number too.
   Value logit(Value token);
@@ -56,7 +64,15 @@ private:
   unsigned digitBits; ///< of a key that one pass over the vocabulary settles
   StepControl control;
   Value lane, position, inverse;
+  Value node, row, base; ///< of a tree: the row's node, its first logit
 };
+
+Value SampleBuilder::tokenAt(Value place) {
+  if (spec.tree)
+    place = b.min(TreeTable(b, spec.tree, kTree).slot(node, place, base),
+                  b.index(spec.capacity - 1));
+  return b.load(kHistory, place);
+}
 
 void SampleBuilder::penalise() {
   Value penalty = control.number(sprig::format::RepeatPenalty);
@@ -66,21 +82,22 @@ void SampleBuilder::penalise() {
     Value begin = b.sub(position, window);
     b.loop(b.add(begin, lane), position, b.index(lanes), {},
            [&](Value slot, ValueRange) {
-             Value id = b.load(kHistory, slot);
+             Value id = tokenAt(slot);
              // Only an id's first place in the window counts.
              Value earlier = b.loop(
                  begin, slot, b.index(1), b.constant(0u),
                  [&](Value other, ValueRange seen) {
-                   Value same = b.equal(b.load(kHistory, other), id);
+                   Value same = b.equal(tokenAt(other), id);
                    return Values{b.select(same, b.constant(1u), seen[0])};
                  })[0];
              Value inside = b.less(id, b.constant(uint32_t(spec.vocabulary)));
              Value first = b.equal(earlier, b.constant(0u));
              b.when(b.bitAnd(inside, first), [&] {
-               Value z = b.load(kLogits, b.toIndex(id));
+               Value place = placeOf(b.toIndex(id));
+               Value z = b.load(kLogits, place);
                Value up = b.less(b.constant(0.0f), z);
                b.store(b.select(up, b.div(z, penalty), b.mul(z, penalty)),
-                       kLogits, b.toIndex(id));
+                       kLogits, place);
              });
              return Values{};
            });
@@ -90,7 +107,7 @@ void SampleBuilder::penalise() {
 
 Value SampleBuilder::logit(Value token) {
   Value inside = b.less(token, spec.vocabulary);
-  Value z = b.load(kLogits, b.select(inside, token, b.index(0)));
+  Value z = b.load(kLogits, placeOf(b.select(inside, token, b.index(0))));
   return b.select(b.bitAnd(inside, b.equal(z, z)), z, b.constant(kLowest));
 }
 
@@ -214,10 +231,19 @@ Value SampleBuilder::sampled(Value most) {
 }
 
 void SampleBuilder::build() {
-  b.open({b.f32(), b.i32(), b.i32()});
+  SmallVector<Type> types{b.f32(), b.i32(), b.i32()};
+  if (spec.tree)
+    types.append({b.i32(), b.i32()});
+  b.open(types);
   lane = b.localId();
-  Value base = control.base(), count = control.count();
-  position = b.add(base, count); // of the token to draw
+  base = control.base();
+  if (spec.tree) {
+    node = b.groupId(0);
+    row = b.mul(node, spec.vocabulary);
+    position = b.add(b.add(base, control.depth(node)), 1);
+  } else {
+    position = b.add(base, control.count()); // of the token to draw
+  }
   penalise();
 
   Values top =
@@ -241,6 +267,14 @@ void SampleBuilder::build() {
   token = b.select(b.less(token, b.constant(uint32_t(spec.vocabulary))), token,
                    b.constant(0u));
 
+  finish(token);
+  b.close();
+}
+
+void SampleBuilder::finish(Value token) {
+  if (spec.tree)
+    return b.when(b.equal(lane, b.index(0)),
+                  [&] { b.store(token, kDrawn, node); });
   Value steps = control.word(sprig::format::Steps);
   b.barrier(); // every lane has read the block
   b.when(b.equal(lane, b.index(0)), [&] {
@@ -254,7 +288,6 @@ void SampleBuilder::build() {
     set(sprig::format::Count, b.constant(1u));
     set(sprig::format::Steps, b.add(steps, b.constant(1u)));
   });
-  b.close();
 }
 
 } // namespace
@@ -265,6 +298,7 @@ FailureOr<SampleSpec> SampleSpec::fromAttr(DictionaryAttr attr,
   SpecReader reader(attr, kFamily, emitError);
   reader.read("vocabulary", spec.vocabulary, 1, (1 << 24) - 1);
   reader.read("capacity", spec.capacity, 1);
+  reader.maybe("tree", spec.tree, 0, sprig::format::kMostNodes);
   if (failed(reader.finish()))
     return failure();
   return spec;
@@ -274,6 +308,7 @@ DictionaryAttr SampleSpec::toAttr(MLIRContext *context) const {
   return SpecWriter(context)
       .add("vocabulary", vocabulary)
       .add("capacity", capacity)
+      .add("tree", tree)
       .done();
 }
 
@@ -284,8 +319,8 @@ FailureOr<KernelInterface> SampleSpec::interface(const TargetProfile &profile,
       narrow ? profile.subgroupSize
              : std::min(kMostLanes, profile.limits.workgroupInvocations);
   KernelInterface interface;
-  interface.key = llvm::formatv("sample {0} capacity {1} lanes {2}", vocabulary,
-                                capacity, lanes);
+  interface.key = llvm::formatv("sample {0} capacity {1} tree {2} lanes {3}",
+                                vocabulary, capacity, tree, lanes);
   interface.name = KernelInterface::nameFor(
       llvm::formatv("sample_{0}", vocabulary).str(), interface.key);
   interface.workgroup = {lanes, 1, 1};
@@ -293,6 +328,14 @@ FailureOr<KernelInterface> SampleSpec::interface(const TargetProfile &profile,
       {"logits", Access::ReadWrite, uint64_t(vocabulary) * 4},
       {"control", Access::ReadWrite, StepControl::kBytes},
       {"history", Access::ReadWrite, uint64_t(capacity + 1) * 4}};
+  if (tree) {
+    interface.bindings[0].perToken = true;
+    interface.bindings[1].access = interface.bindings[2].access = Access::Read;
+    interface.bindings.push_back(
+        {"tree", Access::Read, TreeTableSpec::bytes(tree)});
+    interface.bindings.push_back({"drawn", Access::Write, 4, true});
+    interface.groups[0] = {1, 1};
+  }
   if (profile.canShuffle())
     interface.subgroupSize = profile.subgroupSize;
   // Two thresholds of three reductions each, and the five around them.

@@ -2,8 +2,14 @@
 // it, and the step block advanced so that the next step can be submitted
 // already.
 //
-// Spec: {vocabulary = V, capacity = S}. Bindings: logits f32 [V] (the repeat
-// penalty is applied in place); control; history. One workgroup.
+// Spec: {vocabulary = V, capacity = S, tree? = width of a step whose rows are
+// the nodes of a tree}. Bindings: logits f32 [V] (the repeat penalty is applied
+// in place); control; history. One workgroup.
+//
+// With `tree` logits are [T][V], and a workgroup for each node draws what plain
+// decoding of the node's path would draw; the table of the tree (TreeTable.h)
+// and `drawn`, a token for each node, are bound too, and the step block stays
+// as it is.
 //
 // Top-k and top-p need no sort: they are thresholds on z, found digit by digit
 // (four bits a pass) on the numbers' bits in an order-preserving form.
@@ -18,7 +24,7 @@ class KernelBuilder;
 
 struct SampleSpec {
   static constexpr llvm::StringLiteral kFamily = "sample";
-  int64_t vocabulary = 0, capacity = 0;
+  int64_t vocabulary = 0, capacity = 0, tree = 0;
 
   static FailureOr<SampleSpec> fromAttr(DictionaryAttr spec,
                                         EmitError emitError);

@@ -22,6 +22,16 @@ public:
   Value number(sprig::format::ControlWord which) {
     return b.f32FromBits(word(which));
   }
+  /// Byte `which` of the bytes from word `first` on, as an address.
+  Value packedByte(sprig::format::ControlWord first, Value which) {
+    Value word = b.load(binding, b.add(b.div(which, 4), int64_t(first)));
+    Value shift = b.toI32(b.mul(b.rem(which, 4), 8));
+    return b.toIndex(b.bitAnd(b.shr(word, shift), 0xff));
+  }
+  /// Depth of a node of the step's tree, once tree_table has run.
+  Value depth(Value node) {
+    return packedByte(sprig::format::Depths, node);
+  }
   /// Row of the step's last valid token.
   Value lastRow() { return b.sub(count(), b.index(1)); }
 

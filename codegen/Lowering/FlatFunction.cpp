@@ -36,7 +36,16 @@ Value FlatFunction::queryOf(KVAppendOp append) const {
   for (Operation *user : append.getCache().getUsers())
     if (auto attention = dyn_cast<AttentionOp>(user))
       return resolve(attention.getQuery());
+    else if (auto tree = dyn_cast<TreeAttentionOp>(user))
+      return resolve(tree.getQuery());
   return {};
+}
+
+Value FlatFunction::logits() const {
+  Value result = resolve(returned);
+  if (auto verify = result.getDefiningOp<TreeVerifyOp>())
+    return resolve(verify.getLogits());
+  return result;
 }
 
 llvm::DenseSet<Operation *> FlatFunction::needed(bool logits) const {

@@ -22,8 +22,10 @@ public:
   ArrayRef<FlatOp> ops() const { return flat; }
   /// What a layer's argument or result stands for.
   Value resolve(Value value) const;
-  /// The operand of the return.
+  /// The (first) operand of the return.
   Value result() const { return returned; }
+  /// The logits: the result, or what the result's tree_verify draws from.
+  Value logits() const;
 
   /// The query of the attention that reads the cache which `append` fills, or
   /// null. One kernel rotates queries and keys and appends, so an append needs

@@ -11,15 +11,6 @@
 namespace mlir::llm {
 namespace {
 
-LogicalResult checkPositions(ProgramLowering &p, Operation *op,
-                             Value positions) {
-  auto argument = dyn_cast<BlockArgument>(p.resolve(positions));
-  if (!argument || argument.getArgNumber() != 1)
-    return op->emitOpError("expects the positions that the function is given, "
-                           "but got positions that are computed");
-  return success();
-}
-
 /// "f16" or "f32", or an error.
 FailureOr<std::string> kvFormat(Operation *op, KVType type) {
   if (type.getValueType() == type.getKeyType() &&
@@ -41,15 +32,16 @@ LogicalResult lowerHandle(ProgramLowering &p, KVOp op) {
 /// Rotations and slices have no dispatch of their own.
 LogicalResult defer(ProgramLowering &p, Operation *op) {
   for (Operation *user : op->getUsers())
-    if (p.isNeeded(user) && !isa<KVAppendOp, AttentionOp, RopeOp>(user))
+    if (p.isNeeded(user) &&
+        !isa<KVAppendOp, AttentionOp, TreeAttentionOp, RopeOp>(user))
       return op->emitOpError(
                  "expects users that append to a cache or attend, but got '")
              << user->getName() << "'";
   return success();
 }
 LogicalResult lowerRope(ProgramLowering &p, RopeOp op) {
-  return failed(checkPositions(p, op, op.getPositions())) ? failure()
-                                                          : defer(p, op);
+  // Whether the positions are a tree's is the append's to check.
+  return defer(p, op);
 }
 LogicalResult lowerSlice(ProgramLowering &p, SliceOp op) {
   return defer(p, op);
@@ -94,7 +86,8 @@ FailureOr<SmallVector<double>> frequenciesOf(RopeOp rope, int64_t dims,
 /// The rotation table of `rope` as a tensor of the module.
 FailureOr<Value> tableOf(ProgramLowering &p, RopeOp rope,
                          const RopeAppendSpec &spec) {
-  FailureOr<SmallVector<double>> frequencies = frequenciesOf(rope, spec.dims, spec.capacity);
+  FailureOr<SmallVector<double>> frequencies =
+      frequenciesOf(rope, spec.dims, spec.capacity);
   if (failed(frequencies))
     return failure();
   double amplitude =
@@ -120,11 +113,12 @@ Heads headsOf(ProgramLowering &p, Value value) {
 }
 
 LogicalResult lowerAppend(ProgramLowering &p, KVAppendOp op) {
-  if (failed(checkPositions(p, op, op.getPositions())))
+  FailureOr<Value> tree = treeOf(p, op, op.getPositions(), op.getBase());
+  if (failed(tree))
     return failure();
-  if (op.getSlots() || op.getBase())
-    return op.emitOpError("expects slots that are the positions, but got slots "
-                          "or a base of their own");
+  if (op.getSlots())
+    return op.emitOpError("expects slots that are the positions, or a base, "
+                          "but got slots of their own");
   Value query = p.function().queryOf(op);
   if (!query || !op.getValue())
     return op.emitOpError("expects an attention over the same cache and values "
@@ -136,6 +130,10 @@ LogicalResult lowerAppend(ProgramLowering &p, KVAppendOp op) {
       (keyRope && !sameRotation(keyRope, queryRope)))
     return op.emitOpError("expects keys and queries that are rotated alike, "
                           "but got different rotations");
+  for (RopeOp rope : {keyRope, queryRope})
+    if (rope && p.resolve(rope.getPositions()) != p.resolve(op.getPositions()))
+      return rope.emitOpError("expects the positions of the append, but got "
+                              "positions that are computed");
 
   FailureOr<CachePlan> cache =
       p.target().cache(op.getCache().getDefiningOp<KVOp>());
@@ -149,6 +147,7 @@ LogicalResult lowerAppend(ProgramLowering &p, KVAppendOp op) {
   spec.capacity = p.target().capacity();
   spec.kv = *format;
   spec.interleaved = keyRope && keyRope.getInterleaved();
+  spec.tree = bool(*tree);
   spec.dims = keyRope ? int64_t(keyRope.getDims().value_or(spec.headSize)) : 0;
 
   Heads q = headsOf(p, queryRope ? queryRope.getInput() : query),
@@ -200,7 +199,8 @@ LogicalResult chooseSplits(ProgramLowering &p, AttentionSpec &spec,
   if (failed(schedule))
     return failure();
   spec.split = AttentionSpec::splitFor(spec.capacity);
-  spec.tokens = spec.tokensFor(p.width(), p.profile());
+  // The nodes of a tree read different slots.
+  spec.tokens = spec.tree ? 1 : spec.tokensFor(p.width(), p.profile());
   // Wide steps keep the device busy without workgroups for each split, and
   // need no memory for the results of splits then.
   int64_t groups = spec.heads / spec.groupHeads() *
@@ -263,17 +263,14 @@ LogicalResult dispatchAttention(ProgramLowering &p, const AttentionSpec &spec,
                     p.width(), "attention, combine", 0, counts.combine);
 }
 
-LogicalResult lowerAttention(ProgramLowering &p, AttentionOp op) {
-  if (failed(checkPositions(p, op, op.getPositions())))
-    return failure();
-  if (op.getMask() != MaskKind::Causal || op.getBias() || op.getBlocks())
-    return op.emitOpError(
-        "expects a causal mask without bias and blocks, but got another");
+/// What attention over a sequence and over a tree have in common.
+template <typename AttentionT>
+LogicalResult lowerAnyAttention(ProgramLowering &p, AttentionT op, Value tree) {
   if (!p.view(op.getQuery()))
     return op.emitOpError(
         "expects an append to its cache before it, but got none");
   FailureOr<CachePlan> cache =
-      p.target().cache(op.getCache().getDefiningOp<KVOp>());
+      p.target().cache(op.getCache().template getDefiningOp<KVOp>());
   FailureOr<std::string> format = kvFormat(op, op.getCache().getType());
   if (failed(cache) || failed(format))
     return failure();
@@ -287,16 +284,38 @@ LogicalResult lowerAttention(ProgramLowering &p, AttentionOp op) {
   spec.softcap = op.getSoftcap() ? op.getSoftcap()->convertToDouble() : 0;
   spec.window = op.getWindow().value_or(0);
   spec.sinks = op.getSinks().value_or(0);
+  spec.tree = tree ? p.width() : 0;
   if (failed(chooseSplits(p, spec, op)))
     return failure();
-  return dispatchAttention(
-      p, spec, op,
-      {{"q", p.view(op.getQuery())},
-       {"control", p.controlView()},
-       {"keys", p.bufferView(cache->buffer, cache->keys, cache->sideBytes), 0},
-       {"values", p.bufferView(cache->buffer, cache->values, cache->sideBytes),
-        0},
-       {"y", p.allocate(op.getResult(), p.width())}});
+  SmallVector<Operand> operands = {
+      {"q", p.view(op.getQuery())},
+      {"control", p.controlView()},
+      {"keys", p.bufferView(cache->buffer, cache->keys, cache->sideBytes), 0},
+      {"values", p.bufferView(cache->buffer, cache->values, cache->sideBytes),
+       0},
+      {"y", p.allocate(op.getResult(), p.width())}};
+  if (tree)
+    operands.push_back({"tree", tree});
+  return dispatchAttention(p, spec, op, operands);
+}
+
+LogicalResult lowerAttention(ProgramLowering &p, AttentionOp op) {
+  if (op.getMask() != MaskKind::Causal || op.getBias() || op.getBlocks())
+    return op.emitOpError(
+        "expects a causal mask without bias and blocks, but got another");
+  FailureOr<Value> tree = treeOf(p, op, op.getPositions(), /*base=*/{});
+  return failed(tree) ? failure() : lowerAnyAttention(p, op, *tree);
+}
+
+LogicalResult lowerTreeAttention(ProgramLowering &p, TreeAttentionOp op) {
+  if (op.getBias())
+    return op.emitOpError("expects no bias, but got one");
+  auto mask = p.resolve(op.getMask()).getDefiningOp<TreeMaskOp>();
+  if (!mask || mask != p.resolve(op.getPositions()).getDefiningOp())
+    return op.emitOpError("expects the mask and the positions of one tree, but "
+                          "got others");
+  FailureOr<Value> tree = treeOf(p, op, op.getPositions(), op.getBase());
+  return failed(tree) ? failure() : lowerAnyAttention(p, op, *tree);
 }
 
 } // namespace
@@ -307,6 +326,7 @@ ArrayRef<OpLoweringRow> attentionLowerings() {
       loweringOf<KVAppendOp, lowerAppend>(),
       loweringOf<KVOp, lowerHandle>(),
       loweringOf<RopeOp, lowerRope>(),
+      loweringOf<TreeAttentionOp, lowerTreeAttention>(),
       loweringOf<SliceOp, lowerSlice>(),
   };
   return rows;

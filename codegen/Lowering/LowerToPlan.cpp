@@ -2,6 +2,7 @@
 #include "codegen/Kernels/Registry.h"
 #include "codegen/Lowering/Passes.h"
 #include "codegen/Lowering/ProgramLowering.h"
+#include "runtime/Format/Control.h"
 
 namespace mlir::llm {
 #define GEN_PASS_DEF_LOWERTOPLANPASS
@@ -55,11 +56,19 @@ struct LowerToPlan final : impl::LowerToPlanPassBase<LowerToPlan> {
 
     WeightTable weights(module);
     FlatFunction flat(function);
+    // Made by llm-tree-verify, where trees are wanted.
+    auto verify = module.lookupSymbol<func::FuncOp>("verify");
+    std::optional<FlatFunction> trees;
+    if (verify)
+      trees.emplace(verify);
     for (auto [name, profile] : llvm::zip_equal(targets, profiles))
-      if (failed(lowerTarget(module, name, profile, *shape, flat, weights)))
+      if (failed(lowerTarget(module, name, profile, *shape, flat,
+                             trees ? &*trees : nullptr, weights)))
         return failure();
     describeModel(module, function, *shape);
     function.erase();
+    if (verify)
+      verify.erase();
     for (auto cache : llvm::make_early_inc_range(module.getOps<KVCacheOp>()))
       cache.erase();
     return success();
@@ -102,7 +111,8 @@ struct LowerToPlan final : impl::LowerToPlanPassBase<LowerToPlan> {
   LogicalResult lowerTarget(ModuleOp module, StringRef name,
                             const TargetProfile &profile,
                             const LoweringShape &shape,
-                            const FlatFunction &flat, WeightTable &weights) {
+                            const FlatFunction &flat, const FlatFunction *trees,
+                            WeightTable &weights) {
     if (module.lookupSymbol(profile.name))
       return module.emitError("expects each target once, but got '")
              << profile.name << "' twice";
@@ -115,6 +125,13 @@ struct LowerToPlan final : impl::LowerToPlanPassBase<LowerToPlan> {
         if (failed(ProgramLowering(target, flat, kind, width).run()))
           return failure();
       }
+    // A tree of one node is a decode step.
+    for (int64_t width : profile.widths)
+      if (trees && width > 1 && width <= sprig::format::kMostNodes &&
+          failed(
+              ProgramLowering(target, *trees, plan::ProgramKind::verify, width)
+                  .run()))
+        return failure();
     return success();
   }
 

@@ -34,6 +34,13 @@ ArrayRef<OpLoweringRow> elementwiseLowerings();
 ArrayRef<OpLoweringRow> embeddingLowerings();
 ArrayRef<OpLoweringRow> linearLowerings();
 ArrayRef<OpLoweringRow> normLowerings();
+ArrayRef<OpLoweringRow> treeLowerings();
+
+/// Positions of an append or an attention: those that the function is given, or
+/// the depths of a tree behind a base. The table of the tree, or null; the
+/// failure is reported.
+FailureOr<Value> treeOf(ProgramLowering &program, Operation *op,
+                        Value positions, Value base);
 
 /// Whether `user` is a product whose kernel finds `factor`, an RMS factor of the
 /// rows that it reads, on the way.

@@ -44,6 +44,9 @@ def LowerToPlanPass : Pass<"llm-lower-to-plan", "ModuleOp"> {
     the module, caches buffers. What a program does not need is left out: an `append` program ends with the last append.
     The function and the caches' symbols go; sources stay.
 
+    Where `llm-tree-verify` has made a function `@verify`, programs of the kind `verify` come out of it, for the widths
+    from 2 to 64.
+
     An operation that has no kernel is an error that names it.
 
     ```mlir

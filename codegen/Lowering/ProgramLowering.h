@@ -45,10 +45,8 @@ public:
   OpBuilder &ops() { return builder; }
   Value resolve(Value value) const { return flat.resolve(value); }
   bool isNeeded(Operation *op) const { return needed.contains(op); }
-  /// The function's result, before layers are looked through.
-  bool isResult(Value value) const {
-    return value == flat.resolve(flat.result());
-  }
+  /// The function's logits, before layers are looked through.
+  bool isResult(Value value) const { return value == flat.logits(); }
 
   /// Rows of activations that `value` has in this program: the width, or the
   /// number of rows with logits.

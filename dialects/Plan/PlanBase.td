@@ -49,7 +49,8 @@ def Plan_BufferKind : Plan_Enum<"BufferKind", "what a buffer is for", [
   I32EnumAttrCase<"control", 3>, I32EnumAttrCase<"history", 4>, I32EnumAttrCase<"logits", 5>]>;
 
 def Plan_ProgramKind : Plan_Enum<"ProgramKind", "what a step leaves behind", [
-  I32EnumAttrCase<"append", 0>, I32EnumAttrCase<"sample", 1>, I32EnumAttrCase<"logits", 2>]>;
+  I32EnumAttrCase<"append", 0>, I32EnumAttrCase<"sample", 1>, I32EnumAttrCase<"logits", 2>,
+  I32EnumAttrCase<"verify", 3>]>;
 
 // Bits: 1 read, 2 write.
 def Plan_Access : Plan_Enum<"Access", "how a kernel touches a binding", [

@@ -183,7 +183,8 @@ def Plan_ProgramOp : Plan_Op<"program", [
   let summary = "One command buffer";
   let description = [{
     The commands of a step of `width` tokens, in order. `append` fills the caches; `sample` also computes the logits of
-    the last valid row, draws the next token and advances the control block; `logits` leaves the logits of all rows.
+    the last valid row, draws the next token and advances the control block; `logits` leaves the logits of all rows;
+    `verify` takes the tokens as nodes of a tree, accepts what sampling would have drawn, and advances behind that.
 
     Dispatches with no barrier between them may run at the same time and in any order. The runtime separates programs:
     the first command sees everything that was submitted before.

@@ -23,8 +23,16 @@ enum ControlWord : uint32_t {
   RepeatLastN = 10,  ///< how many history slots back the penalty looks
   Sampled = 11,      ///< the token sampled last
   Steps = 12,        ///< sampling steps done since the host wrote the block
+  Accepted = 13,     ///< `verify`: nodes accepted after node 0
+  Parents = 16,      ///< `verify`: 64 bytes, node by node, low byte first: the parent, kNoParent at a root
+  Path = 32,         ///< `verify`: 64 bytes, the accepted nodes in order
+  Depths = 48,       ///< `verify`: 64 bytes, the depth of each node; kernels write and read them
   ControlWords = 64
 };
+
+/// Nodes of a tree at most.
+constexpr uint32_t kMostNodes = 64;
+constexpr uint32_t kNoParent = 0xff;
 
 } // namespace sprig::format
 

@@ -42,7 +42,8 @@ Status verifySpecialBuffers(const format::Target &target,
   uint64_t widest = 0, rows = 1;
   for (const format::Program *program : *target.programs()) {
     widest = std::max<uint64_t>(widest, program->width());
-    if (program->kind() == format::ProgramKind::logits)
+    if (program->kind() == format::ProgramKind::logits ||
+        program->kind() == format::ProgramKind::verify)
       rows = std::max<uint64_t>(rows, program->width());
   }
   uint64_t controlBytes = 4 * uint64_t(format::ControlWords);
@@ -131,6 +132,10 @@ Status verifyPrograms(const format::Target &target) {
     std::string where = concat("program ", nameOf(*program));
     if (program->width() == 0 || program->width() > kWidest)
       return corrupt(where, ": expects a width of 1 to ", kWidest);
+    if (program->kind() == format::ProgramKind::verify &&
+        program->width() > format::kMostNodes)
+      return corrupt(where, ": expects trees of at most ", format::kMostNodes,
+                     " nodes");
     if (!seen.insert({int(program->kind()), program->width()}).second)
       return corrupt(where, ": expects each kind and width once");
     if (Status status = verifyProgram(*program, target); !status.ok())

@@ -62,6 +62,18 @@ public:
   /// Feeds tokens; writes the logits after the last one.
   Status evaluateLast(const uint32_t *tokens, size_t count, float *logits);
 
+  /// One step over a tree of draft tokens. Node 0 is the last token of the
+  /// sequence, not yet in the cache; `parents[i]` < i is the parent of node i,
+  /// -1 that of node 0. Appends to the sequence, and writes to `accepted`, what
+  /// plain decoding would have sampled: the tokens of the accepted nodes, then
+  /// one more (at most `count` in all; returns how many). With `logits`, writes
+  /// the rows of all nodes. StatusCode::Context where the tree does not fit.
+  Result<uint32_t> verify(const uint32_t *tokens, const int32_t *parents,
+                          uint32_t count, uint32_t *accepted,
+                          float *logits = nullptr);
+  /// Nodes of the largest tree that the package has a program for; 0: none.
+  uint32_t largestTree() const;
+
   /// Feeds tokens and starts to sample up to `budget` tokens, a few steps ahead
   /// of what `next` has taken. Without tokens it goes on from the last sampled
   /// one.
@@ -95,6 +107,8 @@ private:
   std::vector<uint32_t> innerWidths() const;
   StepInput input(uint32_t base, const uint32_t *tokens, uint32_t count) const;
   Status checkFeed(const uint32_t *tokens, size_t count) const;
+  Status checkTree(const uint32_t *tokens, const int32_t *parents,
+                   uint32_t count) const;
   /// Feeds known[filled…] and `tokens` by inner programs, and the end of them
   /// by one of `kind`; returns that step's number.
   Result<uint64_t> feed(const uint32_t *tokens, size_t count,

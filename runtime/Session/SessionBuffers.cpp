@@ -54,6 +54,8 @@ Result<SessionBuffers> SessionBuffers::create(Model &model) {
     made.table[indices[i]] = made.owned.handle(i);
     if (indices[i] == made.historyIndex)
       made.mappedHistory = static_cast<const uint32_t *>(made.owned.mapped(i));
+    if (indices[i] == made.controlIndex)
+      made.mappedControl = static_cast<const uint32_t *>(made.owned.mapped(i));
     if (indices[i] == made.logitsIndex && unified)
       made.mappedLogits = static_cast<const float *>(made.owned.mapped(i));
   }

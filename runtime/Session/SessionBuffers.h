@@ -20,6 +20,8 @@ public:
   VkBuffer history() const { return table[historyIndex]; }
   /// The host's view of the history.
   const volatile uint32_t *tokens() const { return mappedHistory; }
+  /// The host's view of the control block.
+  const volatile uint32_t *block() const { return mappedControl; }
   uint64_t allocated() const;
   bool hasLogits() const { return logitsIndex != UINT32_MAX; }
 
@@ -50,6 +52,7 @@ private:
   std::vector<VkBuffer> table;
   uint32_t controlIndex = 0, historyIndex = 0, logitsIndex = UINT32_MAX;
   const volatile uint32_t *mappedHistory = nullptr;
+  const volatile uint32_t *mappedControl = nullptr;
   const float *mappedLogits = nullptr; ///< null: the host cannot reach them
 };
 

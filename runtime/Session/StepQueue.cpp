@@ -71,6 +71,13 @@ Status StepQueue::recordPrologue(VkCommandBuffer commands,
     return status;
   auto words = controlWords(input);
   vk.CmdUpdateBuffer(commands, control, 0, sizeof(words), words.data());
+  if (input.parents) {
+    std::array<uint32_t, format::kMostNodes / 4> packed{};
+    for (uint32_t i = 0; i < input.count; ++i)
+      packed[i / 4] |= uint32_t(input.parents[i]) << 8 * (i % 4);
+    vk.CmdUpdateBuffer(commands, control, 4 * format::Parents, sizeof(packed),
+                       packed.data());
+  }
   for (uint32_t at = 0; at < input.count; at += kMostTokens) {
     uint32_t count = std::min(kMostTokens, input.count - at);
     vk.CmdUpdateBuffer(commands, history, 4 * uint64_t(input.base + at),

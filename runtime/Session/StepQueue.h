@@ -18,6 +18,8 @@ struct StepInput {
   uint32_t count = 0;
   uint32_t capacity = 0;
   Sampling sampling;
+  /// Of a tree's nodes: one a token, kNoParent at roots; null otherwise.
+  const uint8_t *parents = nullptr;
 };
 
 /// Submits recorded programs in order and waits for them in order. A few may be

@@ -1,6 +1,7 @@
 // RUN: llm-opt --llm-lower-to-plan="targets=lavapipe widths=1,4 context=64 logits-widths=1" %s | FileCheck %s
 // RUN: llm-opt --llm-lower-to-plan="targets=lavapipe,generic widths=1,4 context=64" %s | FileCheck --check-prefix=BOTH %s
 // RUN: llm-opt --plan-pipeline="targets=lavapipe widths=1,4 context=64 kernels=false" %s | FileCheck --check-prefix=PIPELINE %s
+// RUN: llm-opt --llm-tree-verify --llm-lower-to-plan="targets=lavapipe widths=1,4 context=64" %s | FileCheck --check-prefix=TREE %s
 
 // A model with everything that lowering treats alike or apart: a fused QKV product, a folded norm, a gated product, an
 // embedding that is also the head.
@@ -115,3 +116,15 @@ module attributes {llm.model = {architecture = "llama", context = 2048, layers =
 // PIPELINE: plan.buffer scratch @scratch
 // PIPELINE-NOT: plan.scratch
 // PIPELINE: plan.barrier
+
+// A tree's table comes first, its walk and the moves of the cache last. One node is no tree.
+// TREE-NOT: plan.program @verify_1
+// TREE: plan.program @verify_4 verify width 4 {
+// TREE: plan.dispatch @tree_table_4_{{.*}}(inout %{{.*}}, out %[[TREE:.*]]) groups [1, 1, 1] "tree"
+// TREE: plan.dispatch @rope_append{{.*}} "layer 0 rope, append"
+// TREE: plan.dispatch @attention{{.*}}in %[[TREE]]) groups [1, 4, 1] "layer 0 attention"
+// TREE: "head"
+// TREE: plan.dispatch @sample_40_{{.*}}in %[[TREE]], out %[[DRAWN:.*]]) groups [4, 1, 1] "sample nodes"
+// TREE: plan.dispatch @tree_accept_4_{{.*}}in %[[DRAWN]]) groups [1, 1, 1] "accept"
+// TREE: plan.dispatch @kv_compact_1x32_{{.*}} "compact"
+// TREE-NOT: plan.dispatch

@@ -1,0 +1,100 @@
+#include "runtime/Session/Session.h"
+#include "runtime/Support/Strings.h"
+
+namespace sprig {
+
+using format::ProgramKind;
+
+uint32_t Session::largestTree() const {
+  std::vector<uint32_t> widths = widthsOf(owner->target(), ProgramKind::verify);
+  return widths.empty() ? 0 : widths.back();
+}
+
+Status Session::checkTree(const uint32_t *tokens, const int32_t *parents,
+                          uint32_t count) const {
+  auto refuse = [](auto... parts) {
+    return Status(StatusCode::InvalidArgument, concat(parts...));
+  };
+  const uint32_t most = largestTree();
+  if (most == 0)
+    return {StatusCode::Unsupported,
+            "expects a package with programs for trees, but it has none; "
+            "compile it with llm-tree-verify among its passes"};
+  if (count == 0 || count > most)
+    return refuse("expects a tree of 1 to ", most, " nodes, but got ", count);
+  if (filled + 1 != known.size())
+    return refuse("expects one token that is not in the cache yet, as after "
+                  "sampling, but there are ",
+                  known.size() - filled);
+  if (tokens[0] != known.back())
+    return refuse("expects node 0 to be the last token, ", known.back(),
+                  ", but got ", tokens[0]);
+  const uint32_t vocabulary = owner->metadata().model()->vocabulary();
+  for (uint32_t i = 0; i < count; ++i) {
+    if (tokens[i] >= vocabulary)
+      return refuse("expects token ids below ", vocabulary, ", but node ", i,
+                    " is ", tokens[i]);
+    if (i == 0 ? parents[i] != -1 : parents[i] < 0 || parents[i] >= int64_t(i))
+      return refuse("expects the parent of node ", i,
+                    i == 0 ? " to be -1, but got "
+                           : " to come before it, but got ",
+                    parents[i]);
+  }
+  if (uint64_t(filled) + count > capacity())
+    return {StatusCode::Context,
+            concat("expects a tree that ends by slot ", capacity(),
+                   ", but it would take slots ", filled, " to ",
+                   uint64_t(filled) + count - 1)};
+  return {};
+}
+
+Result<uint32_t> Session::verify(const uint32_t *tokens, const int32_t *parents,
+                                 uint32_t count, uint32_t *accepted,
+                                 float *logits) {
+  if (Status status = stop(); !status.ok())
+    return status;
+  if (Status status = checkTree(tokens, parents, count); !status.ok())
+    return status;
+  uint32_t width = 0;
+  for (uint32_t candidate : widthsOf(owner->target(), ProgramKind::verify))
+    if (candidate >= count && width == 0)
+      width = candidate;
+  Result<vulkan::RecordedProgram *> step = program(ProgramKind::verify, width);
+  if (!step.ok())
+    return step.status();
+  std::array<uint8_t, format::kMostNodes> packed;
+  for (uint32_t i = 0; i < count; ++i)
+    packed[i] = i == 0 ? uint8_t(format::kNoParent) : uint8_t(parents[i]);
+  StepInput given = input(filled, tokens, count);
+  given.parents = packed.data();
+  Result<uint64_t> number = queue->submit((*step)->commands(), &given);
+  if (!number.ok())
+    return number.status();
+  if (Status status = queue->wait(*number); !status.ok())
+    return status;
+  if (Status status = owner->ready(); !status.ok())
+    return status;
+  const uint32_t vocabulary = owner->metadata().model()->vocabulary();
+  if (logits)
+    if (Status status = buffers.readLogits(*pool, count, vocabulary, logits);
+        !status.ok())
+      return status;
+  const uint32_t taken = buffers.block()[format::Accepted];
+  if (taken >= count)
+    return Status(StatusCode::DeviceError,
+                  concat("expects fewer than ", count,
+                         " accepted nodes, but the device says ", taken));
+  for (uint32_t i = 0; i <= taken; ++i) {
+    const uint32_t token = buffers.tokens()[filled + 1 + i];
+    if (token >= vocabulary)
+      return Status(StatusCode::DeviceError,
+                    concat("expects a token id below ", vocabulary,
+                           ", but the device sampled ", token));
+    accepted[i] = token;
+  }
+  known.insert(known.end(), accepted, accepted + taken + 1);
+  filled += taken + 1;
+  return taken + 1;
+}
+
+} // namespace sprig
