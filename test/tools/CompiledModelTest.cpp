@@ -1,10 +1,7 @@
 // A generated model, compiled and run on a device: the whole way but for the
 // command lines.
-#include "lib/Quant/Format.h"
-#include "runtime/Session/Session.h"
 #include "test/lib/Weights/TinyLlama.h"
-#include "tools/CompileDriver.h"
-#include "llvm/Support/FileSystem.h"
+#include "test/tools/DeviceModelTest.h"
 #include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
@@ -27,83 +24,27 @@ std::vector<uint32_t> someTokens(size_t count) {
 
 const std::vector<uint32_t> kTokens = someTokens(kLength);
 
-class CompiledModelTest : public ::testing::Test {
+class CompiledModelTest : public mlir::llm::testing::DeviceModelTest {
 protected:
-  void SetUp() override {
-    ASSERT_FALSE(::llvm::sys::fs::createUniqueDirectory("sprig-model", folder));
-  }
-  void TearDown() override { ::llvm::sys::fs::remove_directories(folder); }
-
   /// Skips where there is no device.
   void compile(StringRef variant, StringRef target) {
-    std::string gguf = (folder + "/tiny.gguf").str();
-    std::string package = (folder + "/tiny.sprig").str();
     ASSERT_FALSE(::llvm::errorToBool(mlir::llm::testing::writeTinyLlama(
-        gguf, *mlir::llm::testing::tinyLlamaVariant(variant))));
-    static const bool registered = [] {
-      registerCompiler(registry());
-      return true;
-    }();
-    ASSERT_TRUE(registered);
-    MLIRContext context(registry());
-    std::string message;
-    context.getDiagEngine().registerHandler(
-        [&](Diagnostic &diagnostic) { message += diagnostic.str() + "\n"; });
-    CompileOptions options;
-    options.source = gguf;
-    options.output = package;
-    options.targets = {target.str()};
-    options.passPipeline = "builtin.module(llm-default-pipeline)";
+        file("tiny.gguf"), *mlir::llm::testing::tinyLlamaVariant(variant))));
+    CompileOptions options = optionsFor(file("tiny.gguf"), target.str());
     options.context = contextSize;
     options.widths = {1, 4, 16, 64};
-    ASSERT_TRUE(succeeded(compileModel(context, options))) << message;
-
-    ModelOptions open;
-    open.cacheFolder = "";
-    // Under the validation layers, core and synchronisation, where they are
-    // installed: any message fails the test.
-    open.choice.validation = vulkan::Instance::create({true, {}}).ok();
-    open.choice.listener = [](const std::string &text) {
-      ADD_FAILURE() << "validation: " << text;
-    };
-    auto model = Model::open(package, open);
-    if (!model.ok() && (model.status().code() == StatusCode::NotFound ||
-                        model.status().code() == StatusCode::Unsupported))
-      GTEST_SKIP() << model.status().message();
-    ASSERT_TRUE(model.ok()) << model.status().message();
-    SessionOptions poisoned;
-    poisoned.fill = kPoison;
-    auto made = Session::create(*model, poisoned);
-    ASSERT_TRUE(made.ok()) << made.status().message();
-    session = std::move(*made);
-    vocabulary = (*model)->metadata().model()->vocabulary();
+    DeviceModelTest::compile(options);
+    if (!HasFatalFailure())
+      open(/*validated=*/true, /*poisoned=*/true);
   }
 
   /// Logits after each token of kTokens, fed in pieces of `piece`.
-  std::vector<float> evaluate(size_t piece) {
-    EXPECT_TRUE(session->truncate(0).ok());
-    std::vector<float> logits(kTokens.size() * vocabulary);
-    for (size_t at = 0; at < kTokens.size(); at += piece) {
-      size_t count = std::min(piece, kTokens.size() - at);
-      Status status = session->evaluate(kTokens.data() + at, count,
-                                        logits.data() + at * vocabulary);
-      EXPECT_TRUE(status.ok()) << status.message();
-    }
-    return logits;
-  }
+  std::vector<float> evaluate(size_t piece) { return logitsOf(kTokens, piece); }
 
   uint32_t largest(const float *row) const {
     return uint32_t(std::max_element(row, row + vocabulary) - row);
   }
 
-  static DialectRegistry &registry() {
-    static DialectRegistry shared;
-    return shared;
-  }
-
-  ::llvm::SmallString<64> folder;
-  std::unique_ptr<Session> session;
-  size_t vocabulary = 0;
   int64_t contextSize = 96;
 };
 

@@ -1,82 +1,51 @@
 // The tiny checkpoints of ../shared/reference, compiled from their folders and
 // run on a device, against the logits that the transformers library computed.
-#include "runtime/Session/Session.h"
 #include "test/lib/Import/TinyCheckpoint.h"
-#include "tools/CompileDriver.h"
-#include "llvm/Support/FileSystem.h"
-#include <gtest/gtest.h>
+#include "test/tools/DeviceModelTest.h"
 
 using namespace mlir;
 using namespace mlir::llm;
+using mlir::llm::testing::DeviceModelTest;
 using mlir::llm::testing::ExpectedLogits;
 
 namespace {
 
-class FamiliesTest : public ::testing::TestWithParam<const char *> {
+class FamiliesTest : public DeviceModelTest,
+                     public ::testing::WithParamInterface<const char *> {
 protected:
   void SetUp() override {
     checkpoint = std::string(SPRIG_SHARED_DIR "/reference/tiny/") + GetParam();
     if (!llvm::sys::fs::exists(checkpoint))
       GTEST_SKIP() << "needs " << checkpoint;
-    ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("sprig-family", folder));
+    DeviceModelTest::SetUp();
   }
-  void TearDown() override { llvm::sys::fs::remove_directories(folder); }
 
   std::string checkpoint;
-  llvm::SmallString<64> folder;
 };
-
-DialectRegistry &registry() {
-  static DialectRegistry *shared = [] {
-    auto *made = new DialectRegistry;
-    registerCompiler(*made);
-    return made;
-  }();
-  return *shared;
-}
 
 TEST_P(FamiliesTest, LogitsAreThoseOfTransformers) {
   llvm::Expected<ExpectedLogits> expected =
       mlir::llm::testing::readExpectedLogits(checkpoint);
   ASSERT_TRUE(bool(expected)) << llvm::toString(expected.takeError());
-  const std::string package = (folder + "/tiny.sprig").str();
-  MLIRContext context(registry());
-  std::string message;
-  context.getDiagEngine().registerHandler(
-      [&](Diagnostic &diagnostic) { message += diagnostic.str() + "\n"; });
-  CompileOptions compile;
-  compile.source = checkpoint, compile.output = package;
-  compile.targets = {"lavapipe"};
-  compile.passPipeline = "builtin.module(llm-default-pipeline)";
-  compile.context = 64;
-  compile.widths = {1, 4, 16};
+  CompileOptions options = optionsFor(checkpoint, "lavapipe");
+  options.context = 64;
+  options.widths = {1, 4, 16};
   // Keys and values of 16 bits alone move these logits by up to 2.8e-3, in the
   // reference evaluator, too.
   const std::string name = GetParam();
   if (name == "gemma3" || name == "llama-tied-bf16")
-    compile.cacheBits = 32;
-  ASSERT_TRUE(succeeded(compileModel(context, compile))) << message;
-
-  sprig::ModelOptions open;
-  open.cacheFolder = "";
-  auto model = sprig::Model::open(package, open);
-  if (!model.ok() && (model.status().code() == sprig::StatusCode::NotFound ||
-                      model.status().code() == sprig::StatusCode::Unsupported))
-    GTEST_SKIP() << model.status().message();
-  ASSERT_TRUE(model.ok()) << model.status().message();
-  auto session = sprig::Session::create(*model, {});
-  ASSERT_TRUE(session.ok()) << session.status().message();
+    options.cacheBits = 32;
+  compile(options);
+  if (!HasFatalFailure())
+    open(/*validated=*/false, /*poisoned=*/false);
+  if (IsSkipped() || HasFatalFailure())
+    return;
 
   const size_t T = expected->tokens.size(), V = expected->first.size();
+  ASSERT_EQ(vocabulary, V);
   const std::vector<uint32_t> tokens(expected->tokens.begin(),
                                      expected->tokens.end());
-  std::vector<float> logits(T * V);
-  constexpr size_t kPiece = 16;
-  for (size_t at = 0; at < T; at += kPiece) {
-    sprig::Status status = (*session)->evaluate(
-        tokens.data() + at, std::min(kPiece, T - at), logits.data() + at * V);
-    ASSERT_TRUE(status.ok()) << status.message();
-  }
+  const std::vector<float> logits = logitsOf(tokens, 16);
   for (size_t token = 0; token < V; ++token) {
     EXPECT_NEAR(logits[token], expected->first[token], 2e-3)
         << "token " << token << " at the first position";

@@ -3,12 +3,9 @@
 // put together.
 #include "lib/Import/Import.h"
 #include "lib/Reference/Evaluator.h"
-#include "runtime/Session/Session.h"
 #include "test/lib/Weights/TinyLlama.h"
-#include "tools/CompileDriver.h"
-#include "llvm/Support/FileSystem.h"
+#include "test/tools/DeviceModelTest.h"
 #include <cmath>
-#include <gtest/gtest.h>
 #include <numeric>
 #include <random>
 
@@ -73,43 +70,22 @@ std::string describe(const TinyLlamaOptions &model) {
   return text;
 }
 
-class ModelsTest : public ::testing::Test {
+class ModelsTest : public mlir::llm::testing::DeviceModelTest {
 protected:
-  void SetUp() override {
-    // Files are made durable, which some disks take minutes for.
-    const char *memory = "/dev/shm";
-    ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory(
-        llvm::sys::fs::is_directory(memory)
-            ? std::string(memory) + "/sprig-model"
-            : std::string("sprig-model"),
-        folder));
-  }
-  void TearDown() override { llvm::sys::fs::remove_directories(folder); }
-
-  static DialectRegistry &registry() {
-    static DialectRegistry *shared = [] {
-      auto *made = new DialectRegistry;
-      registerCompiler(*made);
-      return made;
-    }();
-    return *shared;
-  }
-
-  /// Compiles the model for `target` and compares all logits of `count` tokens, fed
-  /// in pieces of each size.
+  /// Compiles the model for `target` and compares all logits of `count` tokens,
+  /// fed in pieces of each size.
   void check(const TinyLlamaOptions &model, const std::string &target,
              std::vector<int64_t> widths, ArrayRef<size_t> pieces,
              size_t count = 64);
-
-  llvm::SmallString<64> folder;
 };
 
 class RandomModelsTest : public ModelsTest,
                          public ::testing::WithParamInterface<uint64_t> {};
 
 /// Logits of every token in f32, keys and values rounded as the device rounds.
-std::vector<double> evaluate(MLIRContext &context, const std::string &gguf,
+std::vector<double> evaluate(const std::string &gguf,
                              llvm::ArrayRef<uint32_t> tokens) {
+  MLIRContext context;
   ImportOptions import;
   import.capacity = kContext;
   auto module = importModel(&context, gguf, import);
@@ -135,56 +111,33 @@ void ModelsTest::check(const TinyLlamaOptions &options,
                        const std::string &target, std::vector<int64_t> widths,
                        ArrayRef<size_t> pieces, size_t count) {
   SCOPED_TRACE(describe(options));
-  const std::string gguf = (folder + "/tiny.gguf").str(),
-                    package = (folder + "/tiny.sprig").str();
+  const std::string gguf = file("tiny.gguf");
   ASSERT_FALSE(
       llvm::errorToBool(mlir::llm::testing::writeTinyLlama(gguf, options)));
-  MLIRContext context(registry());
-  std::string message;
-  context.getDiagEngine().registerHandler(
-      [&](Diagnostic &diagnostic) { message += diagnostic.str() + "\n"; });
-  CompileOptions compile;
-  compile.source = gguf, compile.output = package;
-  compile.targets = {target};
-  compile.passPipeline = "builtin.module(llm-default-pipeline)";
-  compile.context = kContext;
-  compile.widths = std::move(widths);
-  ASSERT_TRUE(succeeded(compileModel(context, compile))) << message;
+  CompileOptions wanted = optionsFor(gguf, target);
+  wanted.context = kContext;
+  wanted.widths = std::move(widths);
+  compile(wanted);
+  if (!HasFatalFailure())
+    open(/*validated=*/false, /*poisoned=*/true);
+  if (IsSkipped() || HasFatalFailure())
+    return;
 
-  sprig::ModelOptions open;
-  open.cacheFolder = "";
-  auto model = sprig::Model::open(package, open);
-  if (!model.ok() && (model.status().code() == sprig::StatusCode::NotFound ||
-                      model.status().code() == sprig::StatusCode::Unsupported))
-    GTEST_SKIP() << model.status().message();
-  ASSERT_TRUE(model.ok()) << model.status().message();
-  sprig::SessionOptions poisoned;
-  poisoned.fill = sprig::kPoison;
-  auto session = sprig::Session::create(*model, poisoned);
-  ASSERT_TRUE(session.ok()) << session.status().message();
-
-  const size_t V = (*model)->metadata().model()->vocabulary();
   std::vector<uint32_t> tokens(count);
   Choice choice(options.seed + 1000);
   for (uint32_t &token : tokens)
     token = uint32_t(choice.below(mlir::llm::testing::kTinyVocabulary));
-  const std::vector<double> expected = evaluate(context, gguf, tokens);
-  ASSERT_EQ(expected.size(), count * V) << message;
+  const std::vector<double> expected = evaluate(gguf, tokens);
+  ASSERT_EQ(expected.size(), count * vocabulary);
   double largest = 0;
   for (double logit : expected)
     largest = std::max(largest, std::fabs(logit));
 
-  std::vector<float> got(count * V);
   for (size_t piece : pieces) {
-    ASSERT_TRUE((*session)->truncate(0).ok());
-    for (size_t at = 0; at < count; at += piece) {
-      sprig::Status status = (*session)->evaluate(
-          tokens.data() + at, std::min(piece, count - at), got.data() + at * V);
-      ASSERT_TRUE(status.ok()) << status.message();
-    }
+    const std::vector<float> got = logitsOf(tokens, piece);
     double worst = 0;
     for (size_t i = 0; i < got.size(); ++i) {
-      ASSERT_TRUE(std::isfinite(got[i])) << "token " << i / V;
+      ASSERT_TRUE(std::isfinite(got[i])) << "token " << i / vocabulary;
       worst = std::max(worst, std::fabs(double(got[i]) - expected[i]));
     }
     EXPECT_LE(worst, 1e-3 * (1 + largest)) << "in pieces of " << piece;

@@ -1,12 +1,9 @@
 // Trees of draft tokens on a generated model, compiled and run on a device:
 // each node's logits are those of decoding its path, bit for bit, and what is
 // accepted is what plain decoding samples.
-#include "runtime/Session/Session.h"
 #include "test/lib/Weights/TinyLlama.h"
-#include "tools/CompileDriver.h"
-#include "llvm/Support/FileSystem.h"
+#include "test/tools/DeviceModelTest.h"
 #include <cstring>
-#include <gtest/gtest.h>
 #include <random>
 
 using namespace mlir;
@@ -31,54 +28,20 @@ struct Tree {
   }
 };
 
-class TreeModelTest : public ::testing::Test {
+class TreeModelTest : public mlir::llm::testing::DeviceModelTest {
 protected:
-  void SetUp() override {
-    ASSERT_FALSE(::llvm::sys::fs::createUniqueDirectory("sprig-trees", folder));
-  }
-  void TearDown() override { ::llvm::sys::fs::remove_directories(folder); }
-
   /// Skips where there is no device.
   void compile(StringRef variant, StringRef target) {
-    std::string gguf = (folder + "/tiny.gguf").str();
     ASSERT_FALSE(::llvm::errorToBool(mlir::llm::testing::writeTinyLlama(
-        gguf, *mlir::llm::testing::tinyLlamaVariant(variant))));
-    static const bool registered = [] {
-      registerCompiler(registry());
-      return true;
-    }();
-    ASSERT_TRUE(registered);
-    MLIRContext context(registry());
-    std::string message;
-    context.getDiagEngine().registerHandler(
-        [&](Diagnostic &diagnostic) { message += diagnostic.str() + "\n"; });
-    CompileOptions options;
-    options.source = gguf;
-    options.output = (folder + "/tiny.sprig").str();
-    options.targets = {target.str()};
+        file("tiny.gguf"), *mlir::llm::testing::tinyLlamaVariant(variant))));
+    CompileOptions options = optionsFor(file("tiny.gguf"), target.str());
     options.passPipeline =
         "builtin.module(llm-default-pipeline,llm-tree-verify)";
     options.context = 512;
     options.widths = {1, 4, 16, 32, 64};
-    ASSERT_TRUE(succeeded(compileModel(context, options))) << message;
-
-    ModelOptions open;
-    open.cacheFolder = "";
-    open.choice.validation = vulkan::Instance::create({true, {}}).ok();
-    open.choice.listener = [](const std::string &text) {
-      ADD_FAILURE() << "validation: " << text;
-    };
-    auto model = Model::open(options.output, open);
-    if (!model.ok() && (model.status().code() == StatusCode::NotFound ||
-                        model.status().code() == StatusCode::Unsupported))
-      GTEST_SKIP() << model.status().message();
-    ASSERT_TRUE(model.ok()) << model.status().message();
-    SessionOptions poisoned;
-    poisoned.fill = kPoison;
-    auto made = Session::create(*model, poisoned);
-    ASSERT_TRUE(made.ok()) << made.status().message();
-    session = std::move(*made);
-    vocabulary = (*model)->metadata().model()->vocabulary();
+    DeviceModelTest::compile(options);
+    if (!HasFatalFailure())
+      open(/*validated=*/true, /*poisoned=*/true);
   }
 
   std::vector<uint32_t> someTokens(size_t count) {
@@ -135,14 +98,6 @@ protected:
     return tree;
   }
 
-  static DialectRegistry &registry() {
-    static DialectRegistry shared;
-    return shared;
-  }
-
-  ::llvm::SmallString<64> folder;
-  std::unique_ptr<Session> session;
-  size_t vocabulary = 0;
   std::mt19937 random{11};
 };
 
