@@ -11,25 +11,6 @@ using namespace sprig::test;
 
 namespace {
 
-std::vector<uint32_t> prompt(size_t count) {
-  std::vector<uint32_t> tokens;
-  for (uint32_t i = 0; i < count; ++i)
-    tokens.push_back((i * 7 + 3) % 50);
-  return tokens;
-}
-
-std::vector<uint32_t> take(Session &session, size_t count) {
-  std::vector<uint32_t> tokens;
-  while (tokens.size() < count) {
-    Result<uint32_t> token = session.next();
-    EXPECT_TRUE(token.ok()) << token.status().message();
-    if (!token.ok())
-      break;
-    tokens.push_back(*token);
-  }
-  return tokens;
-}
-
 std::vector<char> bytesOf(const std::string &path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};

@@ -9,25 +9,6 @@ namespace {
 
 class SessionTest : public DeviceTest {};
 
-std::vector<uint32_t> take(Session &session, size_t count) {
-  std::vector<uint32_t> tokens;
-  while (tokens.size() < count) {
-    Result<uint32_t> token = session.next();
-    EXPECT_TRUE(token.ok()) << token.status().message();
-    if (!token.ok())
-      break;
-    tokens.push_back(*token);
-  }
-  return tokens;
-}
-
-std::vector<uint32_t> prompt(size_t count) {
-  std::vector<uint32_t> tokens;
-  for (uint32_t i = 0; i < count; ++i)
-    tokens.push_back((i * 7 + 3) % 50);
-  return tokens;
-}
-
 TEST_F(SessionTest, GeneratesForEveryPromptLength) {
   auto session = open("every-length");
   ASSERT_TRUE(session);

@@ -15,6 +15,27 @@
 
 namespace sprig::test {
 
+/// `count` tokens of the tiny vocabulary.
+inline std::vector<uint32_t> prompt(size_t count) {
+  std::vector<uint32_t> tokens;
+  for (uint32_t i = 0; i < count; ++i)
+    tokens.push_back((i * 7 + 3) % 50);
+  return tokens;
+}
+
+/// The next `count` sampled tokens; fails the test where there are fewer.
+inline std::vector<uint32_t> take(Session &session, size_t count) {
+  std::vector<uint32_t> tokens;
+  while (tokens.size() < count) {
+    Result<uint32_t> token = session.next();
+    EXPECT_TRUE(token.ok()) << token.status().message();
+    if (!token.ok())
+      break;
+    tokens.push_back(*token);
+  }
+  return tokens;
+}
+
 /// Runs under the validation layers, core and synchronisation, where they are
 /// installed: any message fails the test. Skips where there is no device.
 class DeviceTest : public testing::Test {
