@@ -64,60 +64,18 @@ private:
   Expr input;
 };
 
-class Scale final : public WeightExpr {
+/// Numbers of the input, changed in f64 and rounded to the format again.
+class Changed : public WeightExpr {
 public:
-  Scale(Expr source, std::vector<double> factors, int64_t axis, Format format)
-      : WeightExpr(format, source->shape()), input(std::move(source)),
-        factors(std::move(factors)),
-        byColumn(axis + 1 == int64_t(shape().size())) {
-    for (int64_t size :
-         shape().drop_front(size_t(axis) + 1).drop_back(!byColumn))
-      rowsPerFactor *= size;
-  }
-
-  std::span<const std::byte>
-  read(int64_t first, int64_t count,
-       std::vector<std::byte> &buffer) const override {
-    const size_t width = size_t(columns());
-    std::vector<double> numbers(size_t(count) * width);
-    input->decode(first, count, numbers.data());
-    for (int64_t row = 0; row < count; ++row) {
-      double *row_ = numbers.data() + size_t(row) * width;
-      const double factor =
-          byColumn
-              ? 1
-              : factors[size_t((first + row) / rowsPerFactor) % factors.size()];
-      for (size_t column = 0; column < width; ++column)
-        row_[column] *= byColumn ? factors[column] : factor;
-    }
-    buffer.resize(size_t(count) * rowBytes());
-    store(format(), numbers, buffer.data());
-    return buffer;
-  }
-  void release(int64_t first, int64_t count) const override {
-    input->release(first, count);
-  }
-
-private:
-  Expr input;
-  std::vector<double> factors;
-  bool byColumn;
-  int64_t rowsPerFactor = 1;
-};
-
-class Offset final : public WeightExpr {
-public:
-  Offset(Expr source, double amount)
-      : WeightExpr(Format::F32, source->shape()), input(std::move(source)),
-        amount(amount) {}
+  Changed(Expr source, Format format)
+      : WeightExpr(format, source->shape()), input(std::move(source)) {}
 
   std::span<const std::byte>
   read(int64_t first, int64_t count,
        std::vector<std::byte> &buffer) const override {
     std::vector<double> numbers(size_t(count * columns()));
     input->decode(first, count, numbers.data());
-    for (double &number : numbers)
-      number += amount;
+    change(first, numbers);
     buffer.resize(size_t(count) * rowBytes());
     store(format(), numbers, buffer.data());
     return buffer;
@@ -127,41 +85,75 @@ public:
   }
 
 private:
+  /// Whole rows, from row `first` on.
+  virtual void change(int64_t first, MutableArrayRef<double> rows) const = 0;
+
   Expr input;
+};
+
+class Scale final : public Changed {
+public:
+  Scale(Expr source, std::vector<double> factors, int64_t axis, Format format)
+      : Changed(std::move(source), format), factors(std::move(factors)),
+        byColumn(axis + 1 == int64_t(shape().size())) {
+    for (int64_t size :
+         shape().drop_front(size_t(axis) + 1).drop_back(!byColumn))
+      rowsPerFactor *= size;
+  }
+
+private:
+  void change(int64_t first, MutableArrayRef<double> rows) const override {
+    const size_t width = size_t(columns());
+    for (size_t row = 0; row * width < rows.size(); ++row) {
+      const double factor =
+          byColumn ? 1
+                   : factors[size_t((first + int64_t(row)) / rowsPerFactor) %
+                             factors.size()];
+      for (size_t column = 0; column < width; ++column)
+        rows[row * width + column] *= byColumn ? factors[column] : factor;
+    }
+  }
+
+  std::vector<double> factors;
+  bool byColumn;
+  int64_t rowsPerFactor = 1;
+};
+
+class Offset final : public Changed {
+public:
+  Offset(Expr source, double amount)
+      : Changed(std::move(source), Format::F32), amount(amount) {}
+
+private:
+  void change(int64_t, MutableArrayRef<double> rows) const override {
+    for (double &number : rows)
+      number += amount;
+  }
+
   double amount;
 };
 
-class Hadamard final : public WeightExpr {
+class Hadamard final : public Changed {
 public:
   Hadamard(Expr source, int64_t block, std::vector<double> signs, bool inverse,
            Format format)
-      : WeightExpr(format, source->shape()), input(std::move(source)),
-        block(block), signs(std::move(signs)), inverse(inverse) {}
-
-  std::span<const std::byte>
-  read(int64_t first, int64_t count,
-       std::vector<std::byte> &buffer) const override {
-    const int64_t width = columns();
-    std::vector<double> numbers(size_t(count * width));
-    input->decode(first, count, numbers.data());
-    for (int64_t row = 0; row < count; ++row) {
-      double *numbersOfRow = numbers.data() + row * width;
-      if (!inverse)
-        flip(numbersOfRow);
-      for (int64_t begin = 0; begin < width; begin += block)
-        transform(numbersOfRow + begin);
-      if (inverse)
-        flip(numbersOfRow);
-    }
-    buffer.resize(size_t(count) * rowBytes());
-    store(format(), numbers, buffer.data());
-    return buffer;
-  }
-  void release(int64_t first, int64_t count) const override {
-    input->release(first, count);
-  }
+      : Changed(std::move(source), format), block(block),
+        signs(std::move(signs)), inverse(inverse) {}
 
 private:
+  void change(int64_t, MutableArrayRef<double> rows) const override {
+    const size_t width = size_t(columns());
+    for (size_t at = 0; at < rows.size(); at += width) {
+      double *row = rows.data() + at;
+      if (!inverse)
+        flip(row);
+      for (size_t begin = 0; begin < width; begin += size_t(block))
+        transform(row + begin);
+      if (inverse)
+        flip(row);
+    }
+  }
+
   void flip(double *row) const {
     for (size_t i = 0; i < signs.size(); ++i)
       row[i] *= signs[i];
@@ -178,7 +170,6 @@ private:
       x[i] /= std::sqrt(double(block));
   }
 
-  Expr input;
   int64_t block;
   std::vector<double> signs;
   bool inverse;
