@@ -1,9 +1,7 @@
 #include "tools/CalibrationText.h"
 
-#include "dialects/LLM/LLM.h"
-#include "lib/Import/GGUFTokenizer.h"
+#include "lib/Import/ModuleTokenizer.h"
 #include "lib/Reference/Activations.h"
-#include "lib/Weights/GGUFFile.h"
 #include "runtime/Text/Tokenizer.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -17,17 +15,12 @@ LogicalResult mlir::llm::attachCalibration(ModuleOp module, std::shared_ptr<Weig
   if (declarations.empty())
     return module.emitError() << "expects a tokenizer to read '" << text.file << "', but the module names none";
   TokenizerOp declaration = *declarations.begin();
-  FailureOr<const WeightSource *> source = weights->source(declaration, declaration.getSourceAttr());
-  if (failed(source))
+  FailureOr<std::optional<GGUFTokenizer>> read = readTokenizer(declaration, *weights);
+  if (failed(read))
     return failure();
-  auto *gguf = dynamic_cast<const GGUFFile *>(*source);
-  if (!gguf)
-    return declaration.emitOpError("expects a tokenizer in a GGUF file, but got ") << (*source)->path();
-  auto read = readGGUFTokenizer(*gguf);
-  if (!read)
-    return declaration.emitOpError() << ::llvm::toString(read.takeError());
   if (!*read)
-    return declaration.emitOpError("expects a tokenizer in '") << gguf->path() << "', but it has none";
+    return declaration.emitOpError("expects a tokenizer in the file of @")
+           << declaration.getSource() << ", but it has none";
   const sprig::TokenizerTables &tables = (*read)->tables;
   auto tokenizer = sprig::Tokenizer::create(tables.data());
   if (!tokenizer.ok())

@@ -4,7 +4,7 @@
 #include "codegen/Lowering/Pipelines.h"
 #include "dialects/LLM/LLM.h"
 #include "dialects/Plan/Passes.h"
-#include "lib/Import/GGUFTokenizer.h"
+#include "lib/Import/ModuleTokenizer.h"
 #include "lib/Import/Import.h"
 #include "lib/Weights/OutputFile.h"
 #include "lib/Weights/WeightStore.h"
@@ -255,17 +255,10 @@ LogicalResult Driver::readTokenizer() {
   if (op.getKeep())
     return op.emitOpError("expects the whole vocabulary of its source, but got "
                           "a list of tokens to keep");
-  FailureOr<const WeightSource *> source =
-      weights->source(op, op.getSourceAttr());
-  if (failed(source))
+  FailureOr<std::optional<GGUFTokenizer>> read =
+      llm::readTokenizer(op, *weights);
+  if (failed(read))
     return failure();
-  auto *gguf = dynamic_cast<const GGUFFile *>(*source);
-  if (!gguf)
-    return op.emitOpError("expects a tokenizer in a GGUF file, but got ")
-           << (*source)->path();
-  llvm::Expected<std::optional<GGUFTokenizer>> read = readGGUFTokenizer(*gguf);
-  if (!read)
-    return check(read.takeError());
   if (*read) {
     extras.tokenizer = std::move((*read)->tables);
     extras.chatTemplate = std::move((*read)->chatTemplate);
