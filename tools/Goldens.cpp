@@ -2,9 +2,12 @@
 
 #include "dialects/LLM/LLM.h"
 #include "lib/Reference/Evaluator.h"
+#include "lib/Reference/Scores.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "runtime/Text/Tokenizer.h"
+#include <cmath>
 #include <numeric>
+#include <utility>
 
 namespace mlir::llm {
 namespace {
@@ -83,16 +86,14 @@ LogicalResult addGoldens(ModuleOp module, std::shared_ptr<WeightStore> weights,
 
   Golden golden;
   golden.tokens.assign(tokens.begin(), tokens.end());
-  const std::vector<double> logits = results->front().toDoubles();
+  const std::vector<int32_t> best = reference::argmaxima(results->front());
+  golden.argmax.assign(best.begin(), best.end());
+  std::vector<double> logits = results->front().toDoubles();
   for (size_t i = 0; i < tokens.size(); ++i) {
     auto row = logits.begin() + ptrdiff_t(i) * vocabulary;
-    auto best = std::max_element(row, row + vocabulary);
-    double second = -std::numeric_limits<double>::infinity();
-    for (auto it = row; it != row + vocabulary; ++it)
-      if (it != best)
-        second = std::max(second, *it);
-    golden.argmax.push_back(uint32_t(best - row));
-    golden.margin.push_back(vocabulary > 1 ? float(*best - second) : 0);
+    const double top = std::exchange(row[best[i]], -HUGE_VAL);
+    const double second = *std::max_element(row, row + vocabulary);
+    golden.margin.push_back(vocabulary > 1 ? float(top - second) : 0);
   }
   extras.goldens.push_back(std::move(golden));
   return success();
