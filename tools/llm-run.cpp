@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/sprig.h"
+#include "tools/Run/Arguments.h"
 #include "tools/Support/Json.h"
-#include "tools/Support/Options.h"
 #include "tools/Support/Process.h"
 
 #include <cstring>
@@ -19,17 +19,6 @@
 using namespace sprig::tools;
 
 namespace {
-
-struct Arguments {
-  std::string model, prompt, file, device, target, weights = "auto", cache;
-  std::string saveSession, loadSession;
-  std::vector<uint32_t> tokens;
-  std::vector<std::string> stops;
-  uint64_t count = 128, topK = 0, seed = 0, lastN = 64;
-  double temperature = 0, topP = 1, minP = 0, penalty = 1;
-  bool chat = false, ignoreEnd = false, json = false, listDevices = false,
-       noCache = false, selfTest = false, special = false, stats = false, poison = false, fragile = false;
-};
 
 struct Closer {
   void operator()(sprig_model *model) const { sprig_model_close(model); }
@@ -397,64 +386,8 @@ private:
 
 int main(int argc, char **argv) {
   Arguments args;
-  Options options(
-      "llm-run", "Generates text with a model compiled by llm-compile.",
-      "llm-run model.sprig -p \"Once upon a time\" -n 64\n"
-      "llm-run model.sprig --chat --temperature=0.8 --top-p=0.95 --seed=7\n"
-      "llm-run model.sprig --tokens 1,2,3 --json\n"
-      "llm-run model.sprig -f rules.txt -n 0 --save-session rules.session\n"
-      "llm-run model.sprig --load-session rules.session -p \"May I?\"\n"
-      "llm-run --list-devices");
-  options.positional("MODEL", args.model, "A .sprig package");
-  options.text("--prompt,-p", args.prompt, "TEXT", "The prompt");
-  options.text("--file,-f", args.file, "FILE", "Reads the prompt from a file");
-  options.numbers("--tokens", args.tokens, "IDS",
-                  "The prompt as token ids, separated by commas");
-  options.flag("--chat", args.chat,
-               "Talks, by the model's chat template; with -p, one turn");
-  options.flag("--special", args.special,
-               "Control tokens spelled in the prompt are control tokens");
-  options.number("--count,-n", args.count, "N", "Tokens to generate (128)");
-  options.real("--temperature", args.temperature, "T",
-               "0: always the likeliest token (0)");
-  options.number("--top-k", args.topK, "K", "Only the K likeliest; 0: all (0)");
-  options.real("--top-p", args.topP, "P",
-               "Only the likeliest that sum to P (1)");
-  options.real("--min-p", args.minP, "P",
-               "Only those at least P times as likely as the likeliest (0)");
-  options.real("--repeat-penalty", args.penalty, "R",
-               "Makes recent tokens less likely; 1: not (1)");
-  options.number("--repeat-last-n", args.lastN, "N",
-                 "Tokens that count as recent (64)");
-  options.number("--seed", args.seed, "N", "Of the random choices (0)");
-  options.texts("--stop", args.stops, "TEXT",
-                "Ends before this text; may be given again");
-  options.flag("--ignore-eos", args.ignoreEnd, "End tokens do not end");
-  options.text("--save-session", args.saveSession, "FILE",
-               "At the end, saves the text so far with all that was computed");
-  options.text("--load-session", args.loadSession, "FILE",
-               "Goes on from a saved text (or chat); the prompt is added to it");
-  options.text("--device", args.device, "NAME|INDEX",
-               "The device, by index or a part of its name");
-  options.flag("--list-devices", args.listDevices, "Lists the devices");
-  options.text("--target", args.target, "NAME",
-               "The package's target, instead of the best that fits");
-  options.text("--weights", args.weights, "HOW",
-               "auto, in-place, mapped or staged (auto)");
-  options.text("--cache", args.cache, "FOLDER", "Of the pipeline cache");
-  options.flag("--no-cache", args.noCache, "Neither reads nor writes it");
-  options.flag("--self-test", args.selfTest,
-               "Compares the device with the package's golden vectors");
-  options.flag("--poison", args.poison,
-               "Memory starts as NaN, to find reads of what was not written");
-  options.flag("--no-robust", args.fragile,
-               "Without robust buffer access, to see what it costs");
-  options.flag("--stats", args.stats,
-               "Prints the memory plan first and tokens per second last, to the "
-               "standard error");
-  options.flag("--json", args.json, "Prints one JSON object at the end");
   int exitCode = 0;
-  if (!options.parse(argc, argv, exitCode))
+  if (!parseArguments(argc, argv, args, exitCode))
     return exitCode;
   if (args.listDevices)
     return listDevices(args.json);

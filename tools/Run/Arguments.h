@@ -1,0 +1,29 @@
+// The command line of llm-run.
+#ifndef SPRIG_TOOLS_RUN_ARGUMENTS_H
+#define SPRIG_TOOLS_RUN_ARGUMENTS_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace sprig::tools {
+
+struct Arguments {
+  std::string model, prompt, file, device, target, weights = "auto", cache;
+  std::string saveSession, loadSession;
+  std::vector<uint32_t> tokens;
+  std::vector<std::string> stops;
+  uint64_t count = 128, topK = 0, seed = 0, lastN = 64;
+  double temperature = 0, topP = 1, minP = 0, penalty = 1;
+  bool chat = false, ignoreEnd = false, json = false, listDevices = false,
+       noCache = false, selfTest = false, special = false, stats = false,
+       poison = false, fragile = false;
+};
+
+/// False where the program ends with `exitCode`: help, or an error that was
+/// printed.
+bool parseArguments(int argc, char **argv, Arguments &args, int &exitCode);
+
+} // namespace sprig::tools
+
+#endif // SPRIG_TOOLS_RUN_ARGUMENTS_H
