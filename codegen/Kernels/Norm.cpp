@@ -14,7 +14,7 @@ FailureOr<NormSpec> NormSpec::fromAttr(DictionaryAttr attr,
   spec.count = spec.width;
   reader.maybe("count", spec.count, 1);
   reader.read("kind", spec.kind);
-  reader.read("eps", spec.eps);
+  reader.maybe("eps", spec.eps); // 0 is not written
   reader.read("scale", spec.scale);
   reader.read("shift", spec.shift);
   reader.read("last", spec.last);

@@ -13,7 +13,7 @@ FailureOr<RmsFactorSpec> RmsFactorSpec::fromAttr(DictionaryAttr attr,
   reader.read("width", spec.width, 1);
   spec.count = spec.width;
   reader.maybe("count", spec.count, 1);
-  reader.read("eps", spec.eps);
+  reader.maybe("eps", spec.eps); // 0 is not written
   if (failed(reader.finish()))
     return failure();
   return spec;

@@ -61,6 +61,11 @@ FailureOr<CachePlan> TargetLowering::cache(KVOp handle) {
   auto cache = cast<KVCacheOp>(symbol);
   KVType type = cache.getCacheType();
   // As lib KvFormat of the kernels has it: [slot][head][element], f32 or f16.
+  if (!(type.getKeyType().isF16() || type.getKeyType().isF32()) ||
+      type.getValueType() != type.getKeyType())
+    return handle.emitOpError("expects a cache of f16 or f32, which kernels "
+                              "read, but got keys of ")
+           << type.getKeyType() << " and values of " << type.getValueType();
   uint64_t bits = type.getKeyType().getIntOrFloatBitWidth();
   uint64_t sideBytes =
       uint64_t(shape.capacity * type.getHeads() * type.getKeyWidth()) * bits /
