@@ -39,6 +39,15 @@ public:
     if (!outputFolder().empty() && !fs::is_directory(outputFolder()))
       return error() << "expects an existing folder for '" << options.output
                      << "', but there is no '" << outputFolder() << "'";
+    const bool text = options.emit == Emit::LLM || options.emit == Emit::Plan;
+    if (options.output == "-" && !text)
+      return error() << "expects a file for the output, but got '-'; only IR "
+                        "goes to the standard output";
+    if (options.emit != Emit::Spirv && fs::is_directory(options.output))
+      return error() << "expects a file for the output, but '"
+                     << options.output << "' is a folder";
+    if (failed(check(checkNotInput(options.output, options.source))))
+      return failure();
     bool done = succeeded(stage("import", [&] { return load(); })) &&
                 succeeded(stage("passes", [&] { return transform(); }));
     if (done && options.emit == Emit::LLM)
@@ -142,7 +151,7 @@ void Driver::openWeights() {
   weights = std::make_shared<WeightStore>(folder);
   llvm::SmallString<128> file(options.weightsOut);
   if (file.empty()) {
-    file = options.output;
+    file = options.output == "-" ? "weights" : options.output;
     path::replace_extension(file, ".safetensors");
   }
   weights->setSpillPath(relativePath(file, folder.empty() ? "." : folder));
@@ -151,6 +160,14 @@ void Driver::openWeights() {
 
 LogicalResult Driver::transform() {
   openWeights();
+  // Also what the IR reads its weights from.
+  for (auto source : module->getOps<SourceOp>()) {
+    llvm::SmallString<128> file(source.getPath().value_or(""));
+    if (path::is_relative(file))
+      file = (folder.empty() ? "." : folder) + "/" + file.str().str();
+    if (failed(check(checkNotInput(options.output, file))))
+      return failure();
+  }
   if (!options.calibrationText.empty()) {
     CalibrationText text{options.calibrationText, options.calibrationCache, {}};
     text.progress = [&](int64_t done, int64_t all) {
@@ -215,12 +232,7 @@ LogicalResult Driver::printModule(StringRef file, bool whole) {
   module->print(os, flags);
   os << "\n";
   rebaseSources(*module, path::parent_path(file), folder);
-  auto output = OutputFile::create(file);
-  if (!output)
-    return check(output.takeError());
-  if (failed(check((*output)->append(std::as_bytes(std::span(text))))))
-    return failure();
-  return check((*output)->commit());
+  return check(writeText(file, text));
 }
 
 LogicalResult Driver::writeKernels() {

@@ -91,12 +91,14 @@ int main(int argc, char **argv) {
   app.footer(kExamples);
   app.set_version_flag("--version", "llm-compile " SPRIG_VERSION);
   app.add_option("SOURCE", options.source,
-                 "a .gguf file, or IR in a .mlir file");
+                 "a .gguf file, a Hugging Face folder, or IR in a .mlir file");
   app.add_option("-o,--output", options.output,
-                 "the package (or file, or folder, of --emit)");
+                 "the package (or the file of --emit=llm|plan, - for the standard "
+                 "output, or the folder of --emit=spirv)");
   app.add_option("--target", options.targets,
                  "profiles, by name or JSON file, from special to general")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->default_str("all");
   app.add_flag("--no-fallback", noFallback,
                "leave out the target 'generic', which runs on any Vulkan 1.1 "
@@ -117,6 +119,7 @@ int main(int argc, char **argv) {
                  "what goes, before anything is quantised: layers:N or "
                  "ffn:RATIO, then score:influence|wanda|magnitude|random,"
                  "recover:yes|no,tokens:N; repeatable, in order")
+      ->allow_extra_args(false)
       ->type_name("SPEC");
   auto *pipelineOption =
       app.add_option("--pass-pipeline", options.passPipeline,
@@ -140,11 +143,12 @@ int main(int argc, char **argv) {
       ->capture_default_str();
   app.add_option("--context", options.context,
                  "slots of the key-value caches (default: as imported)")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 24));
   app.add_option("--widths", options.widths,
                  "tokens of a step to make programs for (default: the "
                  "target's, up to 64)")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::Range(1, 4096));
   app.add_option("--self-test", options.selfTestTokens,
                  "tokens that the CPU reference evaluates, so that "
@@ -179,6 +183,9 @@ int main(int argc, char **argv) {
               << "\nRun with --help for more information.\n";
     return 1;
   };
+  if (json && options.output == "-")
+    return usage("expects -o FILE with --json, but got the standard output for "
+                 "both");
   if (options.source.empty() || options.output.empty())
     return usage(options.source.empty() ? "expects a SOURCE, but got none"
                                         : "expects -o FILE, but got none");

@@ -25,22 +25,10 @@ struct Arguments {
 };
 } // namespace
 
-static llvm::Error write(StringRef text, StringRef path) {
-  if (path == "-") {
-    llvm::outs() << text;
-    llvm::outs().flush();
-    return llvm::errorCodeToError(llvm::outs().error());
-  }
-  llvm::Expected<std::unique_ptr<llm::OutputFile>> file = llm::OutputFile::create(path);
-  if (!file)
-    return file.takeError();
-  if (llvm::Error error = (*file)->append(std::as_bytes(std::span(text.data(), text.size()))))
-    return error;
-  return (*file)->commit();
-}
-
 static llvm::Error import(const Arguments &arguments) {
   const auto started = std::chrono::steady_clock::now();
+  if (llvm::Error error = llm::checkNotInput(arguments.output, arguments.source))
+    return error;
   MLIRContext context(MLIRContext::Threading::DISABLED);
   llvm::Expected<OwningOpRef<ModuleOp>> module = llm::importModel(&context, arguments.source, arguments.options);
   if (!module)
@@ -49,7 +37,7 @@ static llvm::Error import(const Arguments &arguments) {
   llvm::raw_string_ostream stream(text);
   (*module)->print(stream);
   stream << '\n';
-  if (llvm::Error error = write(text, arguments.output))
+  if (llvm::Error error = llm::writeText(arguments.output, text))
     return error;
   if (!arguments.json)
     return llvm::Error::success();

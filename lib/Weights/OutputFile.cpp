@@ -1,5 +1,10 @@
 #include "lib/Weights/OutputFile.h"
 
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Signals.h"
+#include "llvm/Support/raw_ostream.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -11,7 +16,18 @@ namespace mlir::llm {
 
 llvm::Expected<std::unique_ptr<OutputFile>>
 OutputFile::create(llvm::StringRef path) {
-  std::string temporary = path.str() + ".XXXXXX";
+  llvm::SmallString<256> target(path);
+  namespace fs = llvm::sys::fs;
+  if (fs::exists(path)) {
+    if (!fs::is_regular_file(path))
+      return llvm::createStringError(
+          "cannot create '" + path +
+          "': expects a file, or nothing there, but it is " +
+          (fs::is_directory(path) ? "a folder" : "a device or a pipe"));
+    // The link stays; what it names is replaced.
+    (void)fs::real_path(path, target);
+  }
+  std::string temporary = (target + ".XXXXXX").str();
   const int file = ::mkstemp(temporary.data());
   if (file < 0)
     return llvm::createStringError("cannot create '" + path +
@@ -20,8 +36,9 @@ OutputFile::create(llvm::StringRef path) {
   const mode_t mask = ::umask(0);
   ::umask(mask);
   (void)::fchmod(file, 0666 & ~mask);
+  llvm::sys::RemoveFileOnSignal(temporary);
   return std::unique_ptr<OutputFile>(
-      new OutputFile(path.str(), std::move(temporary), file));
+      new OutputFile(target.str().str(), std::move(temporary), file));
 }
 
 OutputFile::~OutputFile() {
@@ -29,6 +46,7 @@ OutputFile::~OutputFile() {
     ::close(file);
     ::unlink(temporary.c_str());
   }
+  llvm::sys::DontRemoveFileOnSignal(temporary);
 }
 
 llvm::Error OutputFile::failed(const char *action) const {
@@ -94,6 +112,31 @@ llvm::Error OutputFile::commit() {
     return error;
   }
   return llvm::Error::success();
+}
+
+llvm::Error writeText(llvm::StringRef path, llvm::StringRef text) {
+  if (path == "-") {
+    llvm::outs() << text;
+    llvm::outs().flush();
+    const std::error_code code = llvm::outs().error();
+    llvm::outs().clear_error();
+    return llvm::errorCodeToError(code);
+  }
+  auto file = OutputFile::create(path);
+  if (!file)
+    return file.takeError();
+  if (llvm::Error error = (*file)->append(
+          std::as_bytes(std::span(text.data(), text.size()))))
+    return error;
+  return (*file)->commit();
+}
+
+llvm::Error checkNotInput(llvm::StringRef output, llvm::StringRef input) {
+  if (output == "-" || !llvm::sys::fs::equivalent(output, input))
+    return llvm::Error::success();
+  return llvm::createStringError("expects another file for the output than the "
+                                 "input '" +
+                                 input + "', which it would overwrite");
 }
 
 } // namespace mlir::llm

@@ -16,6 +16,8 @@ namespace mlir::llm {
 /// over `path`. Without commit() nothing is left behind.
 class OutputFile {
 public:
+  /// A link is followed; what is neither a file nor absent (a folder, a device)
+  /// is refused. A signal that ends the program removes the temporary file.
   static llvm::Expected<std::unique_ptr<OutputFile>>
   create(llvm::StringRef path);
   ~OutputFile();
@@ -47,6 +49,12 @@ private:
   int file;
   uint64_t end = 0;
 };
+
+/// Writes `text` to a file, or to the standard output where `path` is "-".
+llvm::Error writeText(llvm::StringRef path, llvm::StringRef text);
+
+/// An error where both are one file: it would be lost.
+llvm::Error checkNotInput(llvm::StringRef output, llvm::StringRef input);
 
 } // namespace mlir::llm
 
