@@ -5,6 +5,7 @@
 #include "runtime/Support/Strings.h"
 
 #include <cstring>
+#include <filesystem>
 #include <xxhash.h>
 
 namespace sprig {
@@ -104,6 +105,11 @@ Status Session::save(const std::string &path, std::string_view note) {
     return {StatusCode::InvalidArgument,
             concat("expects a note of at most ", kMostNoteBytes,
                    " bytes, but got ", note.size())};
+  std::error_code absent;
+  if (std::filesystem::equivalent(path, owner->package().path(), absent))
+    return {StatusCode::InvalidArgument,
+            concat(path, ": expects another file for the session than the "
+                         "package, which it would overwrite")};
   if (Status status = stop(); !status.ok())
     return status;
   if (Status status = owner->ready(); !status.ok())

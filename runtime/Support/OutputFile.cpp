@@ -3,15 +3,28 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <unistd.h>
 #include <utility>
 
 namespace sprig {
 
 Result<OutputFile> OutputFile::create(const std::string &path) {
+  namespace fs = std::filesystem;
   OutputFile made;
   made.target = path;
-  made.aside = concat(path, ".", getpid(), ".part");
+  std::error_code ignored;
+  if (fs::exists(path, ignored)) {
+    if (!fs::is_regular_file(path, ignored))
+      return Status(StatusCode::InvalidArgument,
+                    concat(path, ": expects a file, or nothing there, but it is ",
+                           fs::is_directory(path, ignored) ? "a folder"
+                                                           : "a device or a pipe"));
+    // The link stays; what it names is replaced.
+    if (fs::path real = fs::canonical(path, ignored); !ignored)
+      made.target = real.string();
+  }
+  made.aside = concat(made.target, ".", getpid(), ".part");
   made.file = std::fopen(made.aside.c_str(), "wb");
   if (!made.file)
     return made.failed("cannot write");

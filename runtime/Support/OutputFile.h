@@ -10,7 +10,8 @@
 namespace sprig {
 
 /// Writes beside `path`; `commit` gives the file its name. Without it nothing
-/// is left behind, and what was there before stays.
+/// is left behind, and what was there before stays. A link is followed; what is
+/// neither a file nor absent is refused.
 class OutputFile {
 public:
   static Result<OutputFile> create(const std::string &path);
