@@ -332,5 +332,5 @@ int main(int argc, char **argv) {
     return fail("expects 1 to 1000 --runs of 1 to 1048576 --decode-tokens");
   args.bench.runs = uint32_t(args.runs);
   args.bench.decodeTokens = uint32_t(args.decodeTokens);
-  return run(args);
+  return flushed("llm-bench", run(args));
 }

@@ -168,7 +168,8 @@ int main(int argc, char **argv) {
   app.add_option("--precision", arguments.precision, "Of the CPU reference")
       ->check(CLI::IsMember({"f32", "f64"}))
       ->capture_default_str();
-  app.add_option("--threads", arguments.open.threads, "Of the CPU reference (default: one a core)");
+  app.add_option("--threads", arguments.open.threads, "Of the CPU reference (default: one a core)")
+      ->check(CLI::Range(0, 1024));
   app.add_option("--cache", arguments.cacheMegabytes, "Megabytes of decoded weights to keep (default: all)");
   app.add_option("--function", arguments.open.function, "The function of the IR (default: @forward)");
   app.add_option("--device", arguments.open.device, "Index of a device or a part of its name, for a .sprig");

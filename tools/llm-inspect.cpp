@@ -335,6 +335,10 @@ int run(const Arguments &args) {
                        ": expects one of the package's targets, "
                        "but got '",
                        args.target, "'"));
+  if (args.depth > metadata.model()->context())
+    return fail(concat("option --depth expects at most ",
+                       metadata.model()->context(),
+                       " tokens (the context), but got ", args.depth));
   if (args.bandwidth > 0)
     facts.perToken = charactersPerToken(**package);
   if (args.stats || args.pipelines)
@@ -382,5 +386,7 @@ int main(int argc, char **argv) {
     return exitCode;
   if (args.model.empty())
     return fail("expects a .sprig package (see llm-inspect --help)");
-  return run(args);
+  if (!(args.bandwidth >= 0 && args.bandwidth <= 1e6))
+    return fail("option --bandwidth expects 0 to 1000000 GB/s");
+  return flushed("llm-inspect", run(args));
 }

@@ -11,9 +11,7 @@
 #include "tools/Support/Process.h"
 
 #include <cstring>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <memory>
 
 using namespace sprig::tools;
@@ -32,6 +30,21 @@ int fail(const std::string &message) {
   return 1;
 }
 int failed() { return fail(sprig_last_error()); }
+
+/// False with errno set where the file, or all of it, cannot be read.
+bool readFile(const std::string &path, std::string &text) {
+  std::FILE *file = std::fopen(path.c_str(), "rb");
+  if (!file)
+    return false;
+  text.clear();
+  char piece[1 << 16];
+  while (size_t count = std::fread(piece, 1, sizeof(piece), file))
+    text.append(piece, count);
+  const int why = std::ferror(file) ? errno : 0;
+  std::fclose(file);
+  errno = why;
+  return why == 0;
+}
 
 int listDevices(bool asJson) {
   size_t count = 0;
@@ -78,7 +91,9 @@ public:
       if (sprig_session_self_test(session.get(), 0.1f) != SPRIG_OK)
         return failed();
       progress.clear();
-      std::puts("self-test: the device agrees with the compiler's reference");
+      std::puts(args.json ? "{\"self_test\": \"passed\"}"
+                          : "self-test: the device agrees with the compiler's "
+                            "reference");
       return 0;
     }
     if (!args.loadSession.empty() && !resume())
@@ -247,13 +262,9 @@ private:
       return true;
     }
     std::string text = args.prompt;
-    if (!args.file.empty()) {
-      std::ifstream in(args.file, std::ios::binary);
-      if (!in) {
-        why = args.file + ": cannot read the prompt";
-        return false;
-      }
-      text.assign(std::istreambuf_iterator<char>(in), {});
+    if (!args.file.empty() && !readFile(args.file, text)) {
+      why = args.file + ": cannot read the prompt: " + std::strerror(errno);
+      return false;
     }
     if (args.chat) {
       say("user", text);
@@ -313,26 +324,34 @@ private:
   /// Turns from the standard input; ends with it.
   int converse() {
     progress.clear();
-    bool terminal = isatty(0);
+    bool terminal = isatty(0), refused = false;
     while (true) {
       if (terminal)
         std::fputs("> ", stdout), std::fflush(stdout);
       std::string line;
       if (!std::getline(std::cin, line))
-        return saved() ? 0 : failed();
+        return saved() ? refused : failed();
       if (line.empty())
         continue;
+      const std::string before = messages;
       say("user", line);
       std::vector<uint32_t> prompt;
       sprig_generation result{};
       std::string text;
-      if (!chatTokens(prompt) || !generate(prompt, text, result))
-        return failed();
+      if (!chatTokens(prompt) || !generate(prompt, text, result)) {
+        // The conversation goes on without that line.
+        refused = failed();
+        messages = before;
+        continue;
+      }
       std::printf("\n");
-      if (result.finish == SPRIG_FINISH_CONTEXT)
+      say("assistant", text);
+      if (result.finish == SPRIG_FINISH_CONTEXT) {
+        if (!saved())
+          return failed();
         return fail("the context of " + std::to_string(info.context) +
                     " tokens is full");
-      say("assistant", text);
+      }
     }
   }
 
@@ -398,5 +417,19 @@ int main(int argc, char **argv) {
     return fail("option --weights expects auto, in-place, mapped or staged, "
                 "but got '" +
                 args.weights + "'");
-  return Run(args).main();
+  const int prompts =
+      !args.prompt.empty() + !args.file.empty() + !args.tokens.empty();
+  if (prompts > 1)
+    return fail("expects one of -p, -f and --tokens, but got several");
+  if (args.chat && !args.tokens.empty())
+    return fail("expects a text with --chat, but got --tokens");
+  if (args.chat && args.json && prompts == 0)
+    return fail("expects -p or -f with --chat --json, but got neither");
+  if (args.selfTest && (prompts || args.chat || !args.saveSession.empty() ||
+                        !args.loadSession.empty()))
+    return fail("expects --self-test without a prompt or a session");
+  for (const std::string &stop : args.stops)
+    if (stop.empty())
+      return fail("option --stop expects a text, but got an empty one");
+  return flushed("llm-run", Run(args).main());
 }

@@ -2,8 +2,10 @@
 //----------------------===//
 #pragma once
 
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -25,6 +27,16 @@ inline double processorSeconds() {
     return double(time.tv_sec) + 1e-6 * double(time.tv_usec);
   };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+/// `code`, or 1 with an error where the standard output did not take all that
+/// was printed.
+inline int flushed(const char *tool, int code) {
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout))
+    return code;
+  std::fprintf(stderr, "%s: error: cannot write to the standard output: %s\n",
+               tool, std::strerror(errno));
+  return code ? code : 1;
 }
 
 class Stopwatch {
