@@ -17,6 +17,7 @@ static constexpr const char *kExamples = R"(Examples:
   llm-tokenize model.gguf --text "Hello world"
   llm-tokenize model.gguf --file notes.txt --json
   llm-tokenize model.gguf --text "<|im_end|>" --special      the control token itself
+  llm-tokenize model.gguf --text "Hello world" --begin       as llm-run -p would
   llm-tokenize model.gguf --decode 19556,905
   llm-tokenize model.gguf --chat messages.json --json        [{"role": "user", "content": "Hi"}]
   llm-tokenize model.gguf --chat messages.json --tools tools.json --set enable_thinking=false)";
@@ -27,7 +28,8 @@ struct Arguments {
   std::string model, text, file, chat, chatTemplate, tools;
   std::vector<uint32_t> tokens;
   std::vector<std::string> variables;
-  bool special = false, noGenerationPrompt = false, json = false;
+  bool special = false, begin = false, noGenerationPrompt = false,
+       json = false;
 };
 
 llvm::Error error(const llvm::Twine &message) {
@@ -113,9 +115,12 @@ public:
         return read.takeError();
       text = std::move(*read);
     }
-    const auto tokens = tokenizer.encode(text, arguments.special);
+    auto tokens = tokenizer.encode(text, arguments.special);
     if (!tokens.ok())
       return error(tokens.status());
+    const sprig::TokenizerData &data = tokenizer.data();
+    if (arguments.begin && data.addBos && data.bos >= 0)
+      tokens->insert(tokens->begin(), uint32_t(data.bos));
     print(nullptr, &*tokens);
     return llvm::Error::success();
   }
@@ -253,6 +258,9 @@ int main(int argc, char **argv) {
   app.add_flag(
       "--special", arguments.special,
       "Control tokens in the text are parsed; otherwise they stay text");
+  app.add_flag("--begin", arguments.begin,
+               "With the begin token where prompts of the model have one")
+      ->excludes(chat);
   app.add_option("--template", arguments.chatTemplate,
                  "A template of Jinja instead of the model's own")
       ->needs(chat);

@@ -38,7 +38,8 @@ def greedy(arguments, case, name, failures):
                "--ignore-eos", "--json"])
     check(got["prompt_tokens"] in (case["ids"], len(case["ids"])),
           f"{name}: expects {len(case['ids'])} prompt tokens, but got {got['prompt_tokens']}", failures)
-    ids = run([arguments.bin + "/llm-tokenize", arguments.source, "--text", case["prompt"], "--json"])["tokens"]
+    ids = run([arguments.bin + "/llm-tokenize", arguments.source, "--text", case["prompt"], "--begin",
+               "--json"])["tokens"]
     check(ids == case["ids"], f"{name}: expects prompt ids {case['ids']}, but got {ids}", failures)
     wanted = list(zip(case["greedy32"], case["greedy32_margin"]))[:arguments.tokens]
     for place, (right, margin) in enumerate(wanted):
