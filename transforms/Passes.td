@@ -132,6 +132,27 @@ def FuseResidualPass : Pass<"llm-fuse-residual", "func::FuncOp"> {
   let dependentDialects = ["LLMDialect"];
 }
 
+def MixPrecisionPass : Pass<"llm-mix-precision", "func::FuncOp"> {
+  let summary = "Bits of each weight by what it matters, under a budget";
+  let description = [{
+    Each weight of a layer is rounded to 2, 3, 4, 5, 6 and 8 bits, and the error behind its product measured over the
+    second moments of a calibration text, as a share of the output. From 2 bits on, the step that takes off most error for
+    its bits is taken again and again, while the average of all weights allows it. Products of one input have one width, so
+    that they can be joined. The choice is an attribute that `llm-quantize-weights` takes in place of its `bits`:
+
+    ```mlir
+    %y = llm.linear %x, %w {llm.bits = 5 : i64} : ...
+    ```
+  }];
+  let options = [
+    Option<"bits", "bits", "double", /*default=*/"4", "On average, scales left out">,
+    Option<"group", "group", "int64_t", /*default=*/"64", "Numbers of a row that share a scale">,
+    Option<"tokens", "tokens", "int64_t", /*default=*/"16384", "Of the calibration text">,
+    Option<"window", "window", "int64_t", /*default=*/"512", "Tokens of the text that see each other">,
+  ];
+  let dependentDialects = ["LLMDialect"];
+}
+
 def PruneFFNPass : Pass<"llm-prune-ffn", "ModuleOp"> {
   let summary = "Feed-forward blocks with fewer channels";
   let description = [{

@@ -105,6 +105,11 @@ private:
   LogicalResult quantizeWeight(Operation *product, OpOperand &operand, const InputStatistics *inputs) {
     Value before = operand.get();
     const std::string name = weightName(before);
+    // llm-mix-precision has chosen a width for some.
+    auto chosen = product->getAttrOfType<IntegerAttr>("llm.bits");
+    scheme.bits = chosen ? unsigned(chosen.getInt()) : unsigned(bits);
+    if (const std::string why = scheme.whyRefused(); !why.empty())
+      return product->emitOpError(why);
     auto type = cast<RankedTensorType>(before.getType());
     if (type.getShape().back() % 32 != 0)
       return product->emitOpError("expects rows of a multiple of 32 numbers to quantise in groups, but \"")
@@ -130,6 +135,7 @@ private:
       }
     }
     replaceWeight(operand, *value);
+    product->removeAttr("llm.bits");
     finished.insert(&operand);
     mlir::llm::report(product, kPass, name);
     return success();
