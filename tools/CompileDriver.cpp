@@ -66,6 +66,17 @@ public:
     return finish(success(done));
   }
 
+  FailureOr<OwningOpRef<ModuleOp>> plan() {
+    LogicalResult done = failure();
+    if (succeeded(stage("import", [&] { return load(); })) &&
+        succeeded(stage("passes", [&] { return transform(); })))
+      done = stage("plan", [&] { return makePlan(); });
+    show("");
+    if (failed(done))
+      return failure();
+    return std::move(module);
+  }
+
 private:
   InFlightDiagnostic error() { return emitError(UnknownLoc::get(&context)); }
   LogicalResult check(llvm::Error failed) {
@@ -316,6 +327,13 @@ void registerCompiler(DialectRegistry &registry) {
 FailureOr<CompileReport> compileModel(MLIRContext &context,
                                       const CompileOptions &options) {
   return Driver(context, options).run();
+}
+
+FailureOr<OwningOpRef<ModuleOp>> planModel(MLIRContext &context,
+                                           CompileOptions options) {
+  options.emit = Emit::Plan;
+  options.output = "-"; // nothing is written
+  return Driver(context, options).plan();
 }
 
 } // namespace mlir::llm

@@ -48,6 +48,11 @@ void registerCompiler(DialectRegistry &registry);
 FailureOr<CompileReport> compileModel(MLIRContext &context,
                                       const CompileOptions &options);
 
+/// The plan of a model, as --emit=plan would print it; `options.output` and
+/// `emit` do not count.
+FailureOr<OwningOpRef<ModuleOp>> planModel(MLIRContext &context,
+                                           CompileOptions options);
+
 } // namespace mlir::llm
 
 #endif // SPRIG_TOOLS_COMPILEDRIVER_H

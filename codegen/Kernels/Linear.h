@@ -70,6 +70,13 @@ struct LinearSchedule {
                                         const TargetProfile &profile,
                                         EmitError emitError);
   std::string key() const;
+  /// All choices by name: what `from` reads back to an equal schedule.
+  ScheduleValues values() const;
+  /// Whether a choice changes the order of additions, and so the bits: it has
+  /// to be one for all token tiles of a product.
+  static bool changesBits(StringRef choice) {
+    return choice == "split" || choice == "chains";
+  }
 
   bool texelWeights() const { return texels & 1; }
   bool texelX() const { return texels & 2; }

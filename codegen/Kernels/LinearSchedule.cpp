@@ -74,6 +74,15 @@ unsigned LinearSchedule::elementBytes(unsigned unitBytes) const {
   return planeElementBytes(unitBytes, unsigned(load / 8));
 }
 
+ScheduleValues LinearSchedule::values() const {
+  StringRef way = llvm::find_if(kWays, [&](const auto &known) {
+                    return known.second == x;
+                  })->first;
+  return {{"x", way.str()},     {"rows", rows},     {"waves", waves},
+          {"split", split},     {"chains", chains}, {"load", load},
+          {"texels", texels},   {"prescale", prescale}};
+}
+
 std::string LinearSchedule::key() const {
   StringRef way = llvm::find_if(kWays, [&](const auto &known) {
                     return known.second == x;

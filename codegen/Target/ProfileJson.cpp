@@ -1,5 +1,5 @@
-// Profiles as JSON text: strict reading (unknown keys and wrong types are
-// errors that name the place) and printing.
+// Profiles from JSON text: strict reading, where unknown keys and wrong types
+// are errors that name the place.
 #include "codegen/Target/Drivers.h"
 #include "codegen/Target/TargetProfile.h"
 
@@ -201,6 +201,33 @@ void readLimits(const json::Object &object, TargetLimits &limits,
   }
 }
 
+/// { family: { choice: [value, …] } }
+void readSpaces(const json::Object &families, TargetProfile &profile,
+                const std::string &path, std::string &error) {
+  Reader places(families, path, error);
+  for (const auto &family : families) {
+    llvm::StringRef name(family.first);
+    const json::Object *axes = places.child(name);
+    if (!axes)
+      return;
+    Reader reader(*axes, path + "." + name.str(), error);
+    for (const auto &axis : *axes) {
+      llvm::StringRef choice(axis.first);
+      const json::Array *list = reader.list(choice);
+      if (!list)
+        return;
+      if (list->empty())
+        return reader.expected("at least one value", choice, axes->get(choice));
+      ScheduleAxis &into = profile.spaces[name.str()][choice.str()];
+      for (const json::Value &value : *list)
+        if (auto read = readScheduleValue(value))
+          into.push_back(*read);
+        else
+          return reader.expected("whole numbers and strings", choice, &value);
+    }
+  }
+}
+
 void readLists(Reader &reader, const json::Object &root, TargetProfile &profile,
                const std::string &source, std::string &error) {
   if (const json::Array *features = reader.list("features"))
@@ -240,6 +267,8 @@ void readLists(Reader &reader, const json::Object &root, TargetProfile &profile,
       fault.text("name", known.name);
       fault.text("description", known.description);
     }
+  if (const json::Object *families = reader.child("spaces", /*required=*/false))
+    readSpaces(*families, profile, source + " spaces", error);
   if (const json::Object *families =
           reader.child("schedules", /*required=*/false))
     for (const auto &family : *families) {
@@ -256,33 +285,6 @@ void readLists(Reader &reader, const json::Object &root, TargetProfile &profile,
             readRule(*object, path + "[" + std::to_string(index) + "]", error));
       }
     }
-}
-
-json::Value print(const ScheduleValue &value) {
-  if (const int64_t *number = std::get_if<int64_t>(&value))
-    return *number;
-  return std::get<std::string>(value);
-}
-
-json::Value print(const ScheduleCondition &condition) {
-  if (condition.anyOf.size() == 1)
-    return print(condition.anyOf[0]);
-  if (!condition.anyOf.empty()) {
-    json::Array list;
-    for (const ScheduleValue &value : condition.anyOf)
-      list.push_back(print(value));
-    return list;
-  }
-  json::Object range;
-  if (condition.min)
-    range["min"] = *condition.min;
-  if (condition.max)
-    range["max"] = *condition.max;
-  return range;
-}
-
-std::string print(Version version) {
-  return std::to_string(version.major) + "." + std::to_string(version.minor);
 }
 
 } // namespace
@@ -324,68 +326,6 @@ llvm::Expected<TargetProfile> parseProfile(llvm::StringRef text,
   if (llvm::Error problem = validateProfile(profile))
     return std::move(problem);
   return profile;
-}
-
-std::string printProfile(const TargetProfile &profile) {
-  const TargetLimits &limits = profile.limits;
-  json::Array features, faults, drivers;
-  for (uint32_t driver : profile.drivers)
-    drivers.push_back(driverName(driver));
-  for (unsigned i = 0; i < kFeatureCount; ++i)
-    if (profile.has(Feature(i)))
-      features.push_back(featureName(Feature(i)));
-  for (const TargetFault &fault : profile.faults)
-    faults.push_back(
-        json::Object{{"name", fault.name}, {"description", fault.description}});
-  json::Object schedules;
-  for (const auto &[family, rules] : profile.schedules) {
-    json::Array list;
-    for (const ScheduleRule &rule : rules) {
-      json::Object object, when;
-      for (const auto &[fact, condition] : rule.when)
-        when[fact] = print(condition);
-      if (!when.empty())
-        object["when"] = std::move(when);
-      for (const auto &[key, value] : rule.choices)
-        object[key] = print(value);
-      list.push_back(std::move(object));
-    }
-    schedules[family] = std::move(list);
-  }
-  json::Object root{
-      {"name", profile.name},
-      {"description", profile.description},
-      {"drivers", std::move(drivers)},
-      {"vulkan", print(profile.vulkan)},
-      {"spirv", print(profile.spirv)},
-      {"features", std::move(features)},
-      {"subgroup_size", int64_t(profile.subgroupSize)},
-      {"limits",
-       json::Object{
-           {"workgroup_invocations", int64_t(limits.workgroupInvocations)},
-           {"workgroup_size", json::Array{int64_t(limits.workgroupSize[0]),
-                                          int64_t(limits.workgroupSize[1]),
-                                          int64_t(limits.workgroupSize[2])}},
-           {"shared_bytes", int64_t(limits.sharedBytes)},
-           {"storage_range", int64_t(limits.storageRange)},
-           {"uniform_range", int64_t(limits.uniformRange)},
-           {"texel_elements", int64_t(limits.texelElements)},
-           {"groups", int64_t(limits.groups)},
-           {"push_constant_bytes", int64_t(limits.pushConstantBytes)},
-           {"storage_buffers", int64_t(limits.storageBuffers)},
-           {"offset_alignment", int64_t(limits.offsetAlignment)}}},
-      {"rates",
-       json::Object{{"read_gb_per_s", profile.rates.readGbPerSecond},
-                    {"gflop_per_s", profile.rates.gflopPerSecond},
-                    {"dispatch_us", profile.rates.dispatchMicroseconds}}},
-      {"faults", std::move(faults)},
-      {"token_tiles", json::Array(profile.tokenTiles)},
-      {"widths", json::Array(profile.widths)},
-      {"schedules", std::move(schedules)}};
-  std::string text;
-  llvm::raw_string_ostream(text)
-      << llvm::formatv("{0:2}", json::Value(std::move(root))) << "\n";
-  return text;
 }
 
 } // namespace mlir::llm

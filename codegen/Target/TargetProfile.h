@@ -3,8 +3,8 @@
 // the library, others are read from disk. No kernel asks for a vendor: it asks
 // for a feature, a limit or a schedule choice.
 //
-// The JSON object (description, drivers, faults, schedules, token_tiles and
-// widths may be left out, every other key is required, unknown keys are
+// The JSON object (description, drivers, faults, schedules, spaces, token_tiles
+// and widths may be left out, every other key is required, unknown keys are
 // refused):
 //
 //   name, description  strings
@@ -23,6 +23,7 @@
 //   faults             [{ name, description }]: known faults of drivers that
 //                      schedules steer around
 //   schedules          { family: [rule, …] }: see ScheduleRule
+//   spaces             { family: { choice: [value, …] } }: what llm-tune tries
 //   token_tiles        how many tokens one group of a product may work on: a
 //                      kernel each, which steps of all widths share
 //   widths             tokens of the steps that programs are made for, where
@@ -108,6 +109,11 @@ struct TargetFault {
 using ScheduleValue = std::variant<int64_t, std::string>;
 using ScheduleValues = std::map<std::string, ScheduleValue, std::less<>>;
 
+/// The values that a choice may take, the likeliest first.
+using ScheduleAxis = std::vector<ScheduleValue>;
+/// The choices of a family that are worth measuring: see "spaces".
+using ScheduleSpace = std::map<std::string, ScheduleAxis, std::less<>>;
+
 /// What a rule asks of one fact: to be one of `anyOf`, or (numbers) to lie
 /// between `min` and `max`, both included.
 struct ScheduleCondition {
@@ -137,6 +143,7 @@ struct TargetProfile {
   std::vector<int64_t> tokenTiles = {1, 2, 4, 8};
   std::vector<int64_t> widths = {1, 2, 4, 8, 16, 32, 64};
   std::map<std::string, std::vector<ScheduleRule>, std::less<>> schedules;
+  std::map<std::string, ScheduleSpace, std::less<>> spaces;
 
   bool has(Feature feature) const { return features >> unsigned(feature) & 1; }
   bool hasFault(llvm::StringRef name) const;
