@@ -4,6 +4,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace mlir::llm {
 
@@ -31,9 +32,9 @@ struct Key {
   enum class Kind { Number, Real, Group, Word, YesNo, Run } kind;
 };
 constexpr StringRef kWeights = "llm-quantize-weights", kActivations = "llm-quantize-activations";
-constexpr StringRef kCaches = "llm-quantize-kv", kSmooth = "llm-smooth";
+constexpr StringRef kCaches = "llm-quantize-kv", kSmooth = "llm-smooth", kMix = "llm-mix-precision";
 /// In the order of the passes.
-constexpr StringRef kQuantizePasses[] = {kSmooth, kWeights, kActivations, kCaches};
+constexpr StringRef kQuantizePasses[] = {kSmooth, kMix, kWeights, kActivations, kCaches};
 constexpr Key kQuantizeKeys[] = {
     {"w", kWeights, "bits", Key::Kind::Number},        {"group", kWeights, "group", Key::Kind::Group},
     {"method", kWeights, "method", Key::Kind::Word},   {"symmetric", kWeights, "symmetric", Key::Kind::YesNo},
@@ -41,6 +42,7 @@ constexpr Key kQuantizeKeys[] = {
     {"window", kWeights, "window", Key::Kind::Number}, {"order", kWeights, "act-order", Key::Kind::YesNo},
     {"replay", kWeights, "replay", Key::Kind::YesNo},  {"a", kActivations, "bits", Key::Kind::Number},
     {"kv", kCaches, "bits", Key::Kind::Number},        {"smooth", kSmooth, "", Key::Kind::Run},
+    {"mix", kMix, "bits", Key::Kind::Real},
 };
 constexpr Key kPruneKeys[] = {
     {"layers", "llm-prune-layers", "count", Key::Kind::Number},
@@ -64,6 +66,7 @@ public:
   ::llvm::Error parse(StringRef spec, ::llvm::function_ref<void(const Key &, std::string)> use) const {
     ::llvm::SmallVector<StringRef> parts;
     spec.split(parts, ',');
+    ::llvm::StringSet<> seen;
     for (StringRef part : parts) {
       const auto [name, value] = part.split(':');
       const Key *key = ::llvm::find_if(keys, [&, name = name](const Key &known) { return known.name == name; });
@@ -73,6 +76,8 @@ public:
           names += (names.empty() ? "" : ", ") + known.name.str();
         return refuse("KEY:VALUE of the keys " + names, part);
       }
+      if (!seen.insert(name).second)
+        return refuse("'" + name.str() + "' once", spec);
       auto text = valueOf(*key, value, part);
       if (!text)
         return text.takeError();
@@ -120,17 +125,24 @@ private:
 ::llvm::Expected<std::string> quantizePasses(StringRef spec, bool hasText) {
   ::llvm::StringMap<std::string> options; // by pass
   std::string shared;                     // how much text is read, for every pass that reads some
+  std::string group;
   bool hasMethod = false;
   auto error = SpecParser("--quantize", kQuantizeKeys).parse(spec, [&](const Key &key, std::string value) {
     hasMethod |= key.name == "method";
+    if (key.name == "group")
+      group = value;
     const std::string text = key.option.empty() ? "" : " " + key.option.str() + "=" + value;
     if (key.name == "tokens" || key.name == "window")
       shared += text;
+    else if (key.name == "mix") // the groups are those of the weights
+      options[kMix] += text, options[kWeights];
     else if (key.kind != Key::Kind::Run || value == "true")
       options[key.pass] += text;
   });
   if (error)
     return std::move(error);
+  if (options.count(kMix) && !group.empty())
+    options[kMix] += " group=" + group;
   if (options.count(kWeights) && !hasMethod)
     options[kWeights] += hasText ? " method=gptq" : " method=mse";
   std::string passes;
@@ -139,12 +151,13 @@ private:
     if (found == options.end())
       continue;
     std::string text = found->second;
-    if (pass == kWeights || pass == kSmooth)
+    if (pass == kWeights || pass == kSmooth || pass == kMix)
       text += shared;
+    const bool ofFunctions = pass == kActivations || pass == kMix;
     passes += (passes.empty() ? "" : ",");
-    passes += pass == kActivations ? "func.func(" : "";
+    passes += ofFunctions ? "func.func(" : "";
     passes += pass.str() + (text.empty() ? "" : "{" + text.substr(1) + "}");
-    passes += pass == kActivations ? ")" : "";
+    passes += ofFunctions ? ")" : "";
   }
   return passes;
 }

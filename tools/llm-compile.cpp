@@ -24,6 +24,7 @@ Examples:
   llm-compile model.mlir --emit=plan -o plan.mlir --context=4096 --widths=1,8
   llm-compile model.gguf -o model.sprig --save-temps=ir --json
   llm-compile model.gguf -o model.sprig --preset=w4a16 --calibrate=book.txt
+  llm-compile model.gguf -o model.sprig --kv=8 --context=8192
   llm-compile model.gguf -o w3.mlir --emit=llm --quantize=w:3,group:64,method:mse
   llm-compile model.gguf -o small.sprig --prune=layers:4 --prune=ffn:0.2 --calibrate=book.txt
 )";
@@ -113,8 +114,9 @@ int main(int argc, char **argv) {
       "--quantize", quantize,
       "numbers of layers in fewer bits: w:BITS,group:N|channel,"
       "method:rtn|mse|gptq|awq,symmetric:yes|no,head:yes|no,tokens:N,window:N,"
-      "order:yes|no,replay:yes|no; of activations a:8, of caches kv:8|4 (both "
-      "with --emit=llm so far); smooth:yes");
+      "order:yes|no,replay:yes|no; mix:BITS chooses for each weight, BITS on "
+      "average (reads --calibrate); of caches kv:8|4; of activations a:8 (with "
+      "--emit=llm so far); smooth:yes");
   app.add_option("--prune", prune,
                  "what goes, before anything is quantised: layers:N or "
                  "ffn:RATIO, then score:influence|wanda|magnitude|random,"
@@ -137,9 +139,10 @@ int main(int argc, char **argv) {
                  "its name; a package needs none)");
   app.add_option(
          "--kv", options.cacheBits,
-         "Bits of each number in the key-value caches of a model that is "
-         "imported: 16, or 32 for logits closer to those of f32")
-      ->check(CLI::IsMember({16, 32}))
+         "Bits of each number in the key-value caches: 16; 8 or 4 for longer "
+         "contexts in the same memory; or 32 for logits closer to those of f32 "
+         "(16 and 32: of a model that is imported)")
+      ->check(CLI::IsMember({4, 8, 16, 32}))
       ->capture_default_str();
   app.add_option("--context", options.context,
                  "slots of the key-value caches (default: as imported)")
@@ -212,8 +215,19 @@ int main(int argc, char **argv) {
         return usage(toString(made.takeError()));
       add(*made);
     }
+    if (options.cacheBits < 16) {
+      if (StringRef(passes).contains("llm-quantize-kv"))
+        return usage("expects the bits of caches once, but got --kv and kv: of "
+                     "--quantize");
+      add("llm-quantize-kv{bits=" + std::to_string(options.cacheBits) + "}");
+    }
     options.passPipeline = pipelineOf(passes);
+  } else if (options.cacheBits < 16) {
+    return usage("expects --kv=16 or 32 with --pass-pipeline, but got " +
+                 std::to_string(options.cacheBits) +
+                 "; put llm-quantize-kv into the pipeline");
   }
+  options.cacheBits = std::max<int64_t>(options.cacheBits, 16); // to import
   if (options.calibrationCache == "none")
     options.calibrationCache.clear();
   if (options.targets.empty())

@@ -235,7 +235,7 @@ def QuantizeKVPass : Pass<"llm-quantize-kv", "ModuleOp"> {
     ```mlir
     llm.kv_cache @kv : 30 x !llm.kv<3x64, f16, f16, 2048>
     // ==> bits=8
-    llm.kv_cache @kv : 30 x !llm.kv<3x64, !llm.q<i8, *:f16>, !llm.q<i8, *:f16>, 2048>
+    llm.kv_cache @kv : 30 x !llm.kv<3x64, !llm.q<i8, *:f32>, !llm.q<i8, *:f32>, 2048>
     ```
 
     The append quantises, attention dequantises: a scale a token and head for 8 bits, a scale and a minimum a group of

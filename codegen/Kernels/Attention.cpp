@@ -39,11 +39,9 @@ FailureOr<AttentionSpec> AttentionSpec::fromAttr(DictionaryAttr attr,
   if (spec.tree && spec.tokens != 1)
     reader.fail("expects one token a workgroup in a tree, but got " +
                 Twine(spec.tokens));
-  if (!KvFormat::known(spec.kv))
-    reader.fail("expects kv f16 or f32, but got '" + spec.kv + "'");
-  else if (spec.headSize % KvFormat::named(spec.kv).elementsPerWord())
-    reader.fail("expects an even head size with an f16 cache, but got " +
-                Twine(spec.headSize));
+  if (std::string why = KvFormat::whyRefused(spec.kv, spec.headSize);
+      !why.empty())
+    reader.fail(why);
   if (spec.heads % spec.kvHeads)
     reader.fail("expects heads to be a multiple of kv_heads, but got " +
                 Twine(spec.heads) + " and " + Twine(spec.kvHeads));
@@ -114,9 +112,15 @@ int64_t AttentionSpec::tokensFor(int64_t width,
 bool AttentionSpec::lanesAlongHead(const TargetProfile &profile) const {
   // Each lane keeps the numbers of a few whole words of every query head in
   // registers.
+  if (!profile.canShuffle() || profile.subgroupSize > kSharedLanes)
+    return false;
   KvFormat format = KvFormat::named(kv);
-  return profile.canShuffle() && profile.subgroupSize <= kSharedLanes &&
-         format.headWords(headSize) % profile.subgroupSize == 0;
+  int64_t words = format.headWords(headSize), lanes = profile.subgroupSize;
+  if (!format.quantised())
+    return words % lanes == 0;
+  // Or of one word that a few lanes share, in one group of scales.
+  return (words % lanes == 0 || lanes % words == 0) && headSize % lanes == 0 &&
+         headSize / format.groups(headSize) % (headSize / lanes) == 0;
 }
 
 FailureOr<KernelInterface>
@@ -136,8 +140,8 @@ AttentionSpec::interface(const TargetProfile &profile,
       llvm::formatv("attention_{0}x{1}_t{2}", heads, headSize, tokens).str(),
       interface.key);
   uint64_t rowBytes = uint64_t(heads) * headSize * 4;
-  uint64_t cacheBytes = uint64_t(capacity) * kvHeads *
-                        KvFormat::named(kv).headWords(headSize) * 4;
+  uint64_t cacheBytes =
+      KvFormat::named(kv).sideBytes(capacity, kvHeads, headSize);
   interface.bindings = {{"q", Access::Read, rowBytes, true},
                         {"control", Access::Read, StepControl::kBytes},
                         {"keys", Access::Read, cacheBytes},

@@ -1,15 +1,14 @@
 // attention: causal attention of the step's tokens over the cache, with grouped
 // heads. The step's own keys and values are in the cache already (rope_append).
 //
-// Spec: {heads = H, kv_heads = G, head_size = E, capacity = S, kv = "f16" |
-// "f32", scale = factor of q·k, softcap? = c of c·tanh(s/c), window? = cached
+// Spec: {heads = H, kv_heads = G, head_size = E, capacity = S, kv = a name of
+// KvFormat.h, scale = factor of q·k, softcap? = c of c·tanh(s/c), window? = cached
 // positions that a token sees, itself included (0 = all), sinks? = first
 // positions that the window never hides, split = positions of one split of the
 // cache, tokens? = tokens that one workgroup serves, parts? = splits that a
 // step may see: they are computed by workgroups of their own, tree? = width of
 // a step whose rows are the nodes of a tree}. Bindings: q f32 [T][H·E];
-// control; keys, values of the layer's cache as 32-bit words [S][G][E/pairs]; y
-// f32 [T][H·E]; with `parts` also the partial results [T][H][parts][E] and
+// control; keys, values of the layer's cache (KvFormat.h); y f32 [T][H·E]; with `parts` also the partial results [T][H][parts][E] and
 // their (maximum, sum of weights) [T][H][parts][2]; with `tree` its table
 // (TreeTable.h).
 //

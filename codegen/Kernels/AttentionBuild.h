@@ -47,6 +47,13 @@ protected:
   Value slotOf(Value position) {
     return range.slot(firstToken, b.min(position, readable()));
   }
+  /// Word of the scale of group `group` in a side of the cache.
+  Value scaleWord(Value slot, Value group) const {
+    Value head = b.add(b.mul(slot, spec.kvHeads), keyHead);
+    return b.add(format.scaleWord(b, head, spec.capacity, spec.kvHeads,
+                                  spec.headSize),
+                 group);
+  }
   /// Values in the state of one query.
   int64_t carriedOf() const { return 2 + numbers; }
 

@@ -20,9 +20,12 @@ struct Loads {
   int64_t words; ///< of 32 bits that each lane reads
   unsigned bits = 32, wide = 1;
 
-  Loads(KernelBuilder &b, const AttentionSpec &spec)
-      : words(KvFormat::named(spec.kv).headWords(spec.headSize) /
-              b.target().subgroupSize) {
+  int64_t sharers = 1; ///< lanes that read one word
+  Loads(KernelBuilder &b, const AttentionSpec &spec) {
+    int64_t all = KvFormat::named(spec.kv).headWords(spec.headSize),
+            lanes = b.target().subgroupSize;
+    words = std::max<int64_t>(all / lanes, 1);
+    sharers = std::max<int64_t>(lanes / all, 1);
     FailureOr<AttentionSchedule> schedule = AttentionSchedule::from(
         b.target(), [] { return InFlightDiagnostic(); });
     if (succeeded(schedule) && schedule->word == 64 && words % 2 == 0)
@@ -59,8 +62,9 @@ private:
   Value total(Value share) override { return b.reduce(share, lanes); }
   void write(unsigned binding, Value start, ArrayRef<Value> values) override;
 
-  /// This lane's part of the head at `position`.
-  Values load(unsigned binding, Value position);
+  /// This lane's part of the head in `slot`.
+  Values load(unsigned binding, Value slot);
+  KvScale scale(unsigned binding, Value slot);
   /// Sums over the lanes of the parts of positions [low, low + count) of the
   /// chunk, for every query; lane l ends with position low + l % count.
   Values butterfly(int64_t low, int64_t count);
@@ -77,16 +81,39 @@ private:
   Values slots;              ///< of the chunk's positions
 };
 
-Values LanesBuilder::load(unsigned binding, Value position) {
+KvScale LanesBuilder::scale(unsigned binding, Value slot) {
+  if (!format.quantised())
+    return {};
+  // One word of the vector that a load fetches.
+  Value group = b.div(lane, int64_t(lanes) / format.groups(spec.headSize));
+  Value place = scaleWord(slot, group);
+  Values words;
+  for (Value wide : b.unpack(b.load(binding, b.div(place, loads.unit()))))
+    words.append(b.words(wide));
+  Value within = b.rem(place, loads.unit()), word = words[0];
+  for (size_t i = 1; i < words.size(); ++i)
+    word = b.select(b.equal(within, b.index(int64_t(i))), words[i], word);
+  return format.scaleOf(b, word);
+}
+
+Values LanesBuilder::load(unsigned binding, Value slot) {
   int64_t units = loads.words / loads.unit();
-  Value start =
-      b.add(b.mul(b.add(b.mul(position, spec.kvHeads), keyHead), units * lanes),
-            b.mul(lane, units));
+  Value head = b.add(b.mul(slot, spec.kvHeads), keyHead);
+  KvScale known = scale(binding, slot);
+  if (loads.sharers > 1) {
+    Value start = b.add(b.mul(head, int64_t(lanes) / loads.sharers),
+                        b.div(lane, loads.sharers));
+    Value own = b.toI32(b.mul(b.rem(lane, loads.sharers),
+                              numbers * int64_t(format.bits)));
+    return format.unpack(b, b.shr(b.load(binding, start), own), known,
+                         unsigned(numbers));
+  }
+  Value start = b.add(b.mul(head, units * lanes), b.mul(lane, units));
   Values list;
   for (int64_t i = 0; i < units; ++i)
     for (Value wide : b.unpack(b.load(binding, b.add(start, i))))
       for (Value word : b.words(wide))
-        list.append(format.unpack(b, word));
+        list.append(format.unpack(b, word, known));
   return list;
 }
 

@@ -32,15 +32,24 @@ private:
   Values round(Value start, ValueRange carried) override;
   Value total(Value share) override { return b.reduce(share, unsigned(lanes)); }
   void write(unsigned binding, Value start, ArrayRef<Value> values) override;
-  Value wordAt(unsigned binding, Value position, Value word);
+  Value wordAt(unsigned binding, Value slot, Value word);
+  /// Of the group that `word` of the head lies in.
+  KvScale scaleAt(unsigned binding, Value slot, Value word);
 
   int64_t lanes, words, pack;
   Value lane, query, weights;
 };
 
-Value SharedBuilder::wordAt(unsigned binding, Value position, Value word) {
-  Value start = b.mul(b.add(b.mul(position, spec.kvHeads), keyHead), words);
+Value SharedBuilder::wordAt(unsigned binding, Value slot, Value word) {
+  Value start = b.mul(b.add(b.mul(slot, spec.kvHeads), keyHead), words);
   return b.load(binding, b.add(start, word));
+}
+
+KvScale SharedBuilder::scaleAt(unsigned binding, Value slot, Value word) {
+  if (!format.quantised())
+    return {};
+  Value group = b.div(word, words / format.groups(spec.headSize));
+  return format.scaleOf(b, b.load(binding, scaleWord(slot, group)));
 }
 
 Values SharedBuilder::round(Value chunkStart, ValueRange carried) {
@@ -48,9 +57,12 @@ Values SharedBuilder::round(Value chunkStart, ValueRange carried) {
   Values products =
       b.loop(0, words, 1, Values(queries(), b.constant(0.0f)),
              [&](Value word, ValueRange sums) {
-               Value bits = wordAt(AttentionSlots::keys, slotOf(own), word);
+               Value slot = slotOf(own);
+               Value bits = wordAt(AttentionSlots::keys, slot, word);
+               KvScale scale = scaleAt(AttentionSlots::keys, slot, word);
                Values next(sums.begin(), sums.end());
-               for (auto [i, number] : llvm::enumerate(format.unpack(b, bits)))
+               for (auto [i, number] :
+                    llvm::enumerate(format.unpack(b, bits, scale)))
                  for (int64_t q = 0; q < queries(); ++q)
                    next[q] = b.fma(
                        b.load(query, b.add(b.mul(word, pack),
@@ -89,7 +101,9 @@ Values SharedBuilder::round(Value chunkStart, ValueRange carried) {
         for (int64_t w = 0; w < numbers / pack; ++w) {
           Value word = b.min(b.add(lane, w * lanes), b.index(words - 1));
           Value bits = wordAt(AttentionSlots::values, slot, word);
-          for (auto [i, number] : llvm::enumerate(format.unpack(b, bits)))
+          KvScale scale = scaleAt(AttentionSlots::values, slot, word);
+          for (auto [i, number] :
+               llvm::enumerate(format.unpack(b, bits, scale)))
             for (int64_t q = 0; q < queries(); ++q) {
               Value &sum = added[q * numbers + w * pack + int64_t(i)];
               sum = b.fma(b.load(weights, b.add(c, q * lanes)), number, sum);

@@ -271,6 +271,9 @@ Value KernelBuilder::unsignedToF32(Value integer) {
 Value KernelBuilder::signedToF32(Value integer) {
   return make<arith::SIToFPOp>(f32(), integer);
 }
+Value KernelBuilder::floorToI32(Value number) {
+  return make<arith::FPToUIOp>(i32(), number);
+}
 Value KernelBuilder::f32FromBits(Value bits) {
   return make<arith::BitcastOp>(f32(), bits);
 }

@@ -98,6 +98,8 @@ public:
   Value toI32(Value index);
   Value unsignedToF32(Value integer);
   Value signedToF32(Value integer);
+  /// The integer part of a number that is not negative.
+  Value floorToI32(Value f32);
   Value f32FromBits(Value i32);
   Value bitsOfF32(Value f32);
   /// The two f16 numbers in an i32 as f32 (low half first): needs no 16-bit

@@ -1,37 +1,65 @@
-// How keys and values lie in the cache: [slot][G][E], as f32, or as f16 in
-// pairs (even element in the low half of a 32-bit word), so that devices
-// without 16-bit types can read them. One word array per layer and side.
+// How keys and values lie in the cache: one word array per layer and side,
+// [slot][G][E] as f32, or as f16 or integers in 32-bit words (first element in
+// the lowest bits), so that devices without small types can read them. Behind
+// all the codes of a side lie the scales: a word a group, [slot][G][groups].
+//
+// Names: "f32", "f16"; "i8": signed codes, with an f32 scale a head; "u4x32",
+// "u4x64": unsigned codes, with a scale (low half of the word) and a minimum in
+// f16 for 32 or 64 numbers of a head.
 #ifndef SPRIG_CODEGEN_KERNELS_KVFORMAT_H
 #define SPRIG_CODEGEN_KERNELS_KVFORMAT_H
 
 #include "codegen/Kernels/KernelBuilder.h"
+#include <optional>
 
 namespace mlir::llm {
 
+/// What the codes of a group are turned to numbers with.
+struct KvScale {
+  Value scale, minimum; ///< no minimum with signed codes
+};
+
 struct KvFormat {
-  bool half = true;
+  unsigned bits = 16;
+  int64_t group = 0; ///< numbers that share a scale; 0: a head
 
-  static bool known(llvm::StringRef name) {
-    return name == "f16" || name == "f32";
-  }
-  static KvFormat named(llvm::StringRef name) { return {name == "f16"}; }
+  static constexpr llvm::StringLiteral kNames = "f16, f32, i8, u4x32, u4x64";
+  static std::optional<KvFormat> find(llvm::StringRef name);
+  /// Of a name that is known.
+  static KvFormat named(llvm::StringRef name) { return *find(name); }
+  /// What is wrong with `name` for heads of `headSize` numbers; empty if
+  /// nothing.
+  static std::string whyRefused(llvm::StringRef name, int64_t headSize);
 
-  unsigned elementsPerWord() const { return half ? 2 : 1; }
-  /// Words of one head of one slot.
+  bool quantised() const { return bits < 16; }
+  unsigned elementsPerWord() const { return 32 / bits; }
+  /// Words of the numbers or codes of one head of one slot.
   int64_t headWords(int64_t headSize) const {
     return headSize / elementsPerWord();
   }
-  /// The one or two numbers in a word, in order.
-  Values unpack(KernelBuilder &b, Value word) const {
-    if (!half)
-      return {b.f32FromBits(word)};
-    auto [low, high] = b.unpackHalves(word);
-    return {low, high};
+  /// Words of its scales.
+  int64_t groups(int64_t headSize) const {
+    return !quantised() ? 0 : group ? headSize / group : 1;
   }
-  Value pack(KernelBuilder &b, ValueRange numbers) const {
-    return half ? b.packHalves(numbers[0], numbers[1])
-                : b.bitsOfF32(numbers[0]);
-  }
+  /// Of one side of a layer's cache; whole vectors of four words, so that a
+  /// scale is read as part of one.
+  uint64_t sideBytes(int64_t slots, int64_t heads, int64_t headSize) const;
+  /// Word of the first scale of head `head` (counted through all slots).
+  Value scaleWord(KernelBuilder &b, Value head, int64_t slots, int64_t heads,
+                  int64_t headSize) const;
+  KvScale scaleOf(KernelBuilder &b, Value word) const;
+
+  /// The numbers in a word, in order, or the `count` in its lowest bits.
+  Values unpack(KernelBuilder &b, Value word, const KvScale &scale = {},
+                unsigned count = 0) const;
+  /// A word of as many numbers; not of codes.
+  Value pack(KernelBuilder &b, ValueRange numbers) const;
+
+  /// The word that holds the scale of a group, from the largest and the
+  /// smallest number of it.
+  Value scaleFor(KernelBuilder &b, Value most, Value least) const;
+  /// A word of codes for as many numbers.
+  Value encode(KernelBuilder &b, ValueRange numbers, Value scaleWord) const;
 };
 
 } // namespace mlir::llm

@@ -1,16 +1,15 @@
 // rope_append: rotates queries and keys by their positions (RoPE, Su et al.,
 // arXiv 2104.09864, eq. 34) and appends keys and values to the cache.
 //
-// Spec: {heads = H, kv_heads = G, head_size = E, capacity = S, kv = "f16" |
-// "f32", dims? = rotated numbers of a head (default E; 0 rotates nothing),
+// Spec: {heads = H, kv_heads = G, head_size = E, capacity = S, kv = a name of
+// KvFormat.h, dims? = rotated numbers of a head (default E; 0 rotates nothing),
 // interleaved? = pairs are (2i, 2i+1) rather than (i, i + dims/2), fused? = q,
 // k and v lie in one array, tree? = the step's rows are the nodes of a tree:
 // they are rotated by their depth}.
 //
 // Bindings: with `fused` qkv f32 [T][(H+2G)·E], else q [T][H·E], k [T][G·E], v
 // [T][G·E]; rotation table (absent where dims = 0); control; q out f32
-// [T][H·E]; keys and values of the layer's cache as 32-bit words
-// [S][G][E/pairs].
+// [T][H·E]; keys and values of the layer's cache.
 //
 // The rotation table holds (cos, sin) f32 pairs: rows 0 … 255 of dims/2 pairs
 // for the angles of positions 0 … 255, then one row for each started block of

@@ -98,8 +98,9 @@ FailureOr<KvCompactSpec> KvCompactSpec::fromAttr(DictionaryAttr attr,
   reader.read("capacity", spec.capacity, 1);
   reader.read("width", spec.width, 1, kMostNodes);
   reader.read("kv", spec.kv);
-  if (!KvFormat::known(spec.kv))
-    reader.fail("expects kv f16 or f32, but got '" + spec.kv + "'");
+  if (std::string why = KvFormat::whyRefused(spec.kv, spec.headSize);
+      !why.empty())
+    reader.fail(why);
   if (failed(reader.finish()))
     return failure();
   return spec;
@@ -126,8 +127,10 @@ KvCompactSpec::interface(const TargetProfile &profile, EmitError) const {
   interface.name = KernelInterface::nameFor(
       llvm::formatv("kv_compact_{0}x{1}", kvHeads, headSize).str(),
       interface.key);
-  int64_t words = kvHeads * KvFormat::named(kv).headWords(headSize);
-  uint64_t bytes = uint64_t(capacity * words) * 4;
+  KvFormat format = KvFormat::named(kv);
+  int64_t words =
+      kvHeads * (format.headWords(headSize) + format.groups(headSize));
+  uint64_t bytes = format.sideBytes(capacity, kvHeads, headSize);
   interface.bindings = {{"control", Access::Read, StepControl::kBytes},
                         {"keys", Access::ReadWrite, bytes},
                         {"values", Access::ReadWrite, bytes}};
@@ -141,21 +144,31 @@ void KvCompactSpec::build(KernelBuilder &b, const KernelInterface &) const {
   constexpr unsigned kControl = 0, kKeys = 1, kValues = 2;
   b.open({b.i32(), b.i32(), b.i32()});
   StepControl control(b, kControl);
-  int64_t words = kvHeads * KvFormat::named(kv).headWords(headSize);
-  Value word = b.globalId();
+  KvFormat format = KvFormat::named(kv);
+  // Scales travel with their codes.
+  int64_t codes = kvHeads * format.headWords(headSize),
+          scales = kvHeads * format.groups(headSize);
+  Value word = b.globalId(), isCode = b.less(word, codes);
+  Value first = word, words = b.index(codes);
+  if (scales) {
+    first = b.select(
+        isCode, word,
+        b.sub(b.add(word, capacity * codes), b.index(codes)));
+    words = b.select(isCode, words, b.index(scales));
+  }
   Value accepted = b.min(b.toIndex(control.word(sprig::format::Accepted)),
                          b.index(width - 1));
   Value next = b.max(control.base(), b.add(accepted, 1));
   Value base = b.sub(next, b.add(accepted, 1)); // of node 0
   // A lane moves one word of every slot, in ascending order: no lane reads what
   // another writes.
-  b.when(b.less(word, words), [&] {
+  b.when(b.less(word, codes + scales), [&] {
     b.loop(b.index(0), accepted, b.index(1), {}, [&](Value k, ValueRange) {
       Value node =
           b.min(control.packedByte(sprig::format::Path, k), b.index(width - 1));
       auto place = [&](Value slot) {
         Value inside = b.min(slot, b.index(capacity - 1));
-        return b.add(b.mul(inside, words), word);
+        return b.add(b.mul(inside, words), first);
       };
       Value from = place(b.add(base, node)),
             to = place(b.add(b.add(base, k), 1));

@@ -9,7 +9,7 @@
 // kv_compact: moves the keys and values of the accepted nodes behind the
 // prefix. Spec: {kv_heads = G, head_size = E, capacity = S, kv, width = T}.
 // Bindings: control (as tree_accept left it); keys, values of one layer's
-// cache.
+// cache, scales included.
 #ifndef SPRIG_CODEGEN_KERNELS_TREEACCEPT_H
 #define SPRIG_CODEGEN_KERNELS_TREEACCEPT_H
 

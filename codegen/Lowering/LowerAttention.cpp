@@ -11,20 +11,6 @@
 namespace mlir::llm {
 namespace {
 
-/// "f16" or "f32", or an error.
-FailureOr<std::string> kvFormat(Operation *op, KVType type) {
-  if (type.getValueType() == type.getKeyType() &&
-      type.getKeyWidth() == type.getValueWidth()) {
-    if (type.getKeyType().isF16())
-      return std::string("f16");
-    if (type.getKeyType().isF32())
-      return std::string("f32");
-  }
-  return op->emitOpError("expects a cache of f16 or f32 with keys and values "
-                         "of one width, but got ")
-         << type;
-}
-
 LogicalResult lowerHandle(ProgramLowering &p, KVOp op) {
   return p.target().cache(op);
 }
@@ -137,15 +123,14 @@ LogicalResult lowerAppend(ProgramLowering &p, KVAppendOp op) {
 
   FailureOr<CachePlan> cache =
       p.target().cache(op.getCache().getDefiningOp<KVOp>());
-  FailureOr<std::string> format = kvFormat(op, op.getCache().getType());
-  if (failed(cache) || failed(format))
+  if (failed(cache))
     return failure();
   RopeAppendSpec spec;
   spec.headSize = op.getCache().getType().getKeyWidth();
   spec.kvHeads = op.getCache().getType().getHeads();
   spec.heads = cast<RankedTensorType>(query.getType()).getShape()[1];
   spec.capacity = p.target().capacity();
-  spec.kv = *format;
+  spec.kv = cache->format;
   spec.interleaved = keyRope && keyRope.getInterleaved();
   spec.tree = bool(*tree);
   spec.dims = keyRope ? int64_t(keyRope.getDims().value_or(spec.headSize)) : 0;
@@ -271,15 +256,14 @@ LogicalResult lowerAnyAttention(ProgramLowering &p, AttentionT op, Value tree) {
         "expects an append to its cache before it, but got none");
   FailureOr<CachePlan> cache =
       p.target().cache(op.getCache().template getDefiningOp<KVOp>());
-  FailureOr<std::string> format = kvFormat(op, op.getCache().getType());
-  if (failed(cache) || failed(format))
+  if (failed(cache))
     return failure();
   AttentionSpec spec;
   spec.headSize = op.getCache().getType().getKeyWidth();
   spec.kvHeads = op.getCache().getType().getHeads();
   spec.heads = cast<RankedTensorType>(op.getQuery().getType()).getShape()[1];
   spec.capacity = p.target().capacity();
-  spec.kv = *format;
+  spec.kv = cache->format;
   spec.scale = op.getScale().convertToDouble();
   spec.softcap = op.getSoftcap() ? op.getSoftcap()->convertToDouble() : 0;
   spec.window = op.getWindow().value_or(0);

@@ -95,7 +95,7 @@ LogicalResult lowerCompact(ProgramLowering &p, KVCompactOp op) {
   spec.headSize = type.getKeyWidth();
   spec.capacity = p.target().capacity();
   spec.width = p.width();
-  spec.kv = type.getKeyType().isF16() ? "f16" : "f32";
+  spec.kv = cache->format;
   return p.dispatch(
       op, KvCompactSpec::kFamily, spec.toAttr(p.context()),
       {{"control", p.controlView()},

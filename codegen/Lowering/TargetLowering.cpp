@@ -1,5 +1,6 @@
 #include "codegen/Lowering/TargetLowering.h"
 
+#include "codegen/Kernels/KvFormat.h"
 #include "codegen/Lowering/KernelAttrs.h"
 
 namespace mlir::llm {
@@ -56,20 +57,47 @@ plan::BufferOp TargetLowering::buffer(plan::BufferKind kind, StringRef name,
   return buffer;
 }
 
+/// The kernels' name for how `type` lies in memory; empty if they have none.
+static std::string cacheFormat(KVType type) {
+  if (type.getValueType() != type.getKeyType() ||
+      type.getKeyWidth() != type.getValueWidth())
+    return {};
+  if (type.getKeyType().isF16())
+    return "f16";
+  if (type.getKeyType().isF32())
+    return "f32";
+  auto quantised = dyn_cast<QuantizedType>(type.getKeyType());
+  if (!quantised || quantised.isSparse() || quantised.getLevels().size() != 1)
+    return {};
+  const QuantLevel &level = quantised.getLevels()[0];
+  if (quantised.getCode() == QuantCode::signedInt(8) &&
+      level == QuantLevel::scaled(kWholeRow, ScaleType::f32()))
+    return "i8";
+  for (int64_t group : {32, 64})
+    if (quantised.getCode() == QuantCode::unsignedInt(4) &&
+        level == QuantLevel::withOffset(group, ScaleType::f16(),
+                                        OffsetKind::AddMin, ScaleType::f16()))
+      return "u4x" + std::to_string(group);
+  return {};
+}
+
 FailureOr<CachePlan> TargetLowering::cache(KVOp handle) {
   auto symbol = SymbolTable::lookupSymbolIn(module, handle.getCacheAttr());
   auto cache = cast<KVCacheOp>(symbol);
   KVType type = cache.getCacheType();
-  // As lib KvFormat of the kernels has it: [slot][head][element], f32 or f16.
-  if (!(type.getKeyType().isF16() || type.getKeyType().isF32()) ||
-      type.getValueType() != type.getKeyType())
-    return handle.emitOpError("expects a cache of f16 or f32, which kernels "
-                              "read, but got keys of ")
+  std::string formatName = cacheFormat(type);
+  if (formatName.empty())
+    return handle.emitOpError(
+               "expects a cache of f32, f16, 8-bit integers with an f32 scale a "
+               "head, or 4-bit ones with a scale and a minimum in f16 for 32 or "
+               "64 of them, keys and values alike, but got keys of ")
            << type.getKeyType() << " and values of " << type.getValueType();
-  uint64_t bits = type.getKeyType().getIntOrFloatBitWidth();
-  uint64_t sideBytes =
-      uint64_t(shape.capacity * type.getHeads() * type.getKeyWidth()) * bits /
-      8;
+  if (std::string why = KvFormat::whyRefused(formatName, type.getKeyWidth());
+      !why.empty())
+    return handle.emitOpError(why);
+  const KvFormat format = KvFormat::named(formatName);
+  const uint64_t sideBytes = format.sideBytes(shape.capacity, type.getHeads(),
+                                              type.getKeyWidth());
   uint64_t stride =
       uint64_t(plan::alignTo(int64_t(sideBytes), plan::kAlignment));
   uint64_t bytes = 2 * stride * uint64_t(cache.getCount());
@@ -78,16 +106,26 @@ FailureOr<CachePlan> TargetLowering::cache(KVOp handle) {
   if (!symbols.lookup(cache.getSymName())) {
     std::string element;
     llvm::raw_string_ostream(element) << type.getKeyType();
-    const int64_t slot = int64_t(sideBytes) / shape.capacity;
+    // Codes, then their scales, of keys and of values.
+    const int64_t codes = type.getHeads() * 4 *
+                          format.headWords(type.getKeyWidth()),
+                  scales =
+                      type.getHeads() * 4 * format.groups(type.getKeyWidth());
+    SmallVector<int64_t> offsets, slots;
+    for (int64_t side : {int64_t(0), int64_t(stride)}) {
+      offsets.push_back(side), slots.push_back(codes);
+      if (scales)
+        offsets.push_back(side + shape.capacity * codes),
+            slots.push_back(scales);
+    }
     insert(plan::KvCacheOp::create(
         builder, cache.getLoc(), cache.getSymName(), name, /*offset=*/0, bytes,
         cache.getCount(), type.getHeads(), type.getKeyWidth(), shape.capacity,
         type.getWindow(), type.getSinks(), element, element,
-        ArrayRef<int64_t>({0, int64_t(stride)}),
-        ArrayRef<int64_t>({slot, slot})));
+        offsets, slots));
   }
   uint64_t layer = 2 * stride * handle.getIndex();
-  return CachePlan{store, layer, layer + stride, sideBytes};
+  return CachePlan{store, layer, layer + stride, sideBytes, formatName};
 }
 
 void TargetLowering::insert(Operation *op) {

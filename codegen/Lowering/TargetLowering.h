@@ -16,6 +16,7 @@ struct CachePlan {
   plan::BufferOp buffer;
   uint64_t keys, values; ///< offsets
   uint64_t sideBytes;    ///< of each
+  std::string format;    ///< as lib KvFormat of the kernels names it
 };
 
 /// What is the same for all targets.

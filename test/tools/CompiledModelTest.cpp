@@ -32,6 +32,10 @@ protected:
         file("tiny.gguf"), *mlir::llm::testing::tinyLlamaVariant(variant))));
     CompileOptions options = optionsFor(file("tiny.gguf"), target.str());
     options.context = contextSize;
+    if (cacheBits < 16)
+      options.passPipeline = "builtin.module(llm-quantize-kv{bits=" +
+                             std::to_string(cacheBits) +
+                             "},llm-default-pipeline)";
     options.widths = {1, 4, 16, 64};
     DeviceModelTest::compile(options);
     if (!HasFatalFailure())
@@ -45,7 +49,7 @@ protected:
     return uint32_t(std::max_element(row, row + vocabulary) - row);
   }
 
-  int64_t contextSize = 96;
+  int64_t contextSize = 96, cacheBits = 16;
 };
 
 bool sameBits(const std::vector<float> &a, const std::vector<float> &b) {
@@ -75,6 +79,29 @@ TEST_F(CompiledModelTest, NumbersDoNotDependOnTheWidth) {
               0)
         << "after " << count << " tokens at once";
   }
+}
+
+// Nor with caches in integers, which are saved and read back with their
+// scales.
+TEST_F(CompiledModelTest, QuantisedCachesKeepTheirBits) {
+  cacheBits = 8;
+  compile("default", "lavapipe");
+  if (IsSkipped() || HasFatalFailure())
+    return;
+  std::vector<float> one = evaluate(1);
+  for (size_t piece : {4, 7, 16})
+    EXPECT_TRUE(sameBits(one, evaluate(piece))) << "in pieces of " << piece;
+  std::string note;
+  std::vector<float> row(vocabulary);
+  ASSERT_TRUE(session->truncate(40).ok());
+  ASSERT_TRUE(session->save(file("caches.session"), "").ok());
+  evaluate(64); // something else in the slots
+  Status status = session->load(file("caches.session"), note);
+  ASSERT_TRUE(status.ok()) << status.message();
+  ASSERT_TRUE(session->evaluate(&kTokens[40], 1, row.data()).ok());
+  EXPECT_EQ(std::memcmp(row.data(), one.data() + 40 * vocabulary,
+                        vocabulary * sizeof(float)),
+            0);
 }
 
 // A context of two splits: their workgroups follow it, step by step, also

@@ -31,12 +31,14 @@ struct Tree {
 class TreeModelTest : public mlir::llm::testing::DeviceModelTest {
 protected:
   /// Skips where there is no device.
-  void compile(StringRef variant, StringRef target) {
+  void compile(StringRef variant, StringRef target, bool smallCaches = false) {
     ASSERT_FALSE(::llvm::errorToBool(mlir::llm::testing::writeTinyLlama(
         file("tiny.gguf"), *mlir::llm::testing::tinyLlamaVariant(variant))));
     CompileOptions options = optionsFor(file("tiny.gguf"), target.str());
     options.passPipeline =
-        "builtin.module(llm-default-pipeline,llm-tree-verify)";
+        std::string("builtin.module(") +
+        (smallCaches ? "llm-quantize-kv," : "") +
+        "llm-default-pipeline,llm-tree-verify)";
     options.context = 512;
     options.widths = {1, 4, 16, 32, 64};
     DeviceModelTest::compile(options);
@@ -122,7 +124,7 @@ TEST_F(TreeModelTest, NodesEqualTheirPaths) {
 }
 
 TEST_F(TreeModelTest, TheFallbackKeepsItsBitsToo) {
-  compile("odd-groups", "generic");
+  compile("odd-groups", "generic", /*smallCaches=*/true);
   if (IsSkipped() || HasFatalFailure())
     return;
   checkNodes(someTokens(11), grow(7));

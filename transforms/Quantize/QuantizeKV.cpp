@@ -49,7 +49,7 @@ private:
     if (isa<QuantizedType>(before))
       return before;
     if (bits == 8)
-      return QuantizedType::get(&getContext(), QuantCode::signedInt(8), {QuantLevel::scaled(kWholeRow, ScaleType::f16())});
+      return QuantizedType::get(&getContext(), QuantCode::signedInt(8), {QuantLevel::scaled(kWholeRow, ScaleType::f32())});
     return QuantizedType::get(
         &getContext(), QuantCode::unsignedInt(4),
         {QuantLevel::withOffset(group, ScaleType::f16(), OffsetKind::AddMin, ScaleType::f16())});

@@ -1,5 +1,5 @@
 #include "codegen/Kernels/Attention.h"
-#include "StepState.h"
+#include "CacheSide.h"
 #include "codegen/Kernels/AttentionCombine.h"
 #include "codegen/Kernels/AttentionGroups.h"
 
@@ -57,18 +57,16 @@ std::vector<float> attend(const Case &c, const TargetProfile &profile,
                           const std::vector<float> &keys,
                           const std::vector<float> &values) {
   const AttentionSpec &s = c.spec;
-  bool half = s.kv == "f16";
   const CompiledKernel *kernel =
       compile("attention", s.toAttr(context()), profile);
   if (!kernel)
     return {};
   auto poisoned = [&](const std::vector<float> &numbers) {
-    std::vector<uint32_t> words = toWords(numbers, half);
-    size_t live =
-        size_t(c.base + c.width) * s.kvHeads * s.headSize / (half ? 2 : 1);
-    for (size_t i = live; i < words.size(); ++i)
-      words[i] = half ? 0x7e007e00 : 0x7fc00000;
-    return toBytes(words);
+    // Of f16 as well as of f32: what is no scale may be a code.
+    CacheSide side(s.kv, s.capacity, s.kvHeads, s.headSize, 0x7fc07e00);
+    size_t live = size_t(c.base + c.width) * s.kvHeads * s.headSize;
+    side.write({numbers.begin(), numbers.begin() + long(live)});
+    return toBytes(side.words);
   };
   size_t rows = (c.width + s.tokens - 1) / s.tokens * s.tokens;
   auto unwritten = [&](size_t numbers) { return Bytes(numbers * 4, 0xff); };
@@ -102,11 +100,15 @@ void check(const Case &c, const TargetProfile &profile, uint64_t seed) {
   Random random(seed);
   std::vector<float> q = random.numbers(size_t(c.width) * s.heads * s.headSize);
   size_t cache = size_t(s.capacity) * s.kvHeads * s.headSize;
-  bool half = s.kv == "f16";
-  std::vector<float> keys =
-      fromWords(toWords(random.numbers(cache), half), half);
-  std::vector<float> values =
-      fromWords(toWords(random.numbers(cache), half), half);
+  auto stored = [&](std::vector<float> numbers) {
+    CacheSide side(s.kv, s.capacity, s.kvHeads, s.headSize);
+    side.write(numbers);
+    for (size_t i = 0; i < numbers.size(); ++i)
+      numbers[i] = side[i];
+    return numbers;
+  };
+  std::vector<float> keys = stored(random.numbers(cache)),
+                     values = stored(random.numbers(cache));
   std::vector<float> y = attend(c, profile, q, keys, values);
   ASSERT_EQ(y.size(), q.size());
   std::vector<double> right = expected(c, q, keys, values);
@@ -135,7 +137,7 @@ AttentionSpec apart(AttentionSpec spec, uint32_t width) {
 TEST(Attention, SeededSweep) {
   SKIP_WITHOUT_DEVICE();
   Random random(7);
-  for (int i = 0; i < 9; ++i) {
+  for (int i = 0; i < 11; ++i) {
     const TargetProfile &target =
         i % 4 == 3 ? profile("generic") : deviceProfile();
     int64_t groups = random.among<int64_t>({1, 2, 3}),
@@ -143,6 +145,9 @@ TEST(Attention, SeededSweep) {
     AttentionSpec spec = shape(groups * ratio, groups,
                                random.among<int64_t>({16, 24, 48, 64, 80, 128}),
                                160, random.among<std::string>({"f16", "f32"}));
+    if (i % 2) // heads that all of them divide
+      spec = shape(groups * ratio, groups, random.among<int64_t>({64, 128}), 160,
+                   random.among<std::string>({"i8", "u4x32", "u4x64"}));
     spec.split = random.among<int64_t>({64, 128, 256});
     if (random.below(3) == 0)
       spec.window = 1 + random.below(90);
@@ -175,10 +180,11 @@ TEST(Attention, Edges) {
 TEST(Attention, ATokensBitsDoNotDependOnTheWidthOfItsStep) {
   SKIP_WITHOUT_DEVICE();
   // Alone with its splits apart, or among others with its splits in a row.
-  for (int64_t window : {0, 50})
+  for (auto [window, kv] :
+       {std::pair(0, "f16"), {50, "f16"}, {50, "i8"}, {0, "u4x32"}})
     for (StringRef target :
          {StringRef(deviceProfile().name), StringRef("generic")}) {
-      AttentionSpec spec = shape(9, 3, 64, 192);
+      AttentionSpec spec = shape(9, 3, 64, 192, kv);
       spec.split = 64, spec.window = window;
       Random random(5);
       size_t row = 9 * 64;
@@ -194,8 +200,8 @@ TEST(Attention, ATokensBitsDoNotDependOnTheWidthOfItsStep) {
         std::vector<float> splits = attend({apart(together, 16), base, 16},
                                            profile(target), q, keys, values);
         EXPECT_EQ(std::memcmp(all.data(), splits.data(), q.size() * 4), 0)
-            << "base " << base << " window " << window << " on "
-            << target.str();
+            << "base " << base << " window " << window << " kv " << kv
+            << " on " << target.str();
         for (uint32_t t = 0; t < 16; ++t) {
           std::vector<float> own(q.begin() + t * row,
                                  q.begin() + (t + 1) * row);
@@ -256,7 +262,15 @@ TEST(Attention, RefusesShapesThatDoNotFit) {
             std::string::npos);
   EXPECT_TRUE(failed(AttentionSpec::fromAttr(
       shape(4, 2, 63, 64).toAttr(context()), emitError)));
-  EXPECT_NE(takeDiagnostics().find("expects an even head size"),
+  EXPECT_NE(takeDiagnostics().find("expects a head size that is a multiple of "
+                                   "2 with a cache of f16, but got 63"),
+            std::string::npos);
+  EXPECT_TRUE(failed(AttentionSpec::fromAttr(
+      shape(4, 2, 48, 64, "u4x32").toAttr(context()), emitError)));
+  EXPECT_NE(takeDiagnostics().find("multiple of 32"), std::string::npos);
+  EXPECT_TRUE(failed(AttentionSpec::fromAttr(
+      shape(4, 2, 64, 64, "i4").toAttr(context()), emitError)));
+  EXPECT_NE(takeDiagnostics().find("expects kv to be one of f16, f32, i8"),
             std::string::npos);
 }
 

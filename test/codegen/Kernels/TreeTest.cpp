@@ -125,7 +125,7 @@ TEST(Tree, CompactionMovesThePathBehindThePrefix) {
   Accepted walked = accept({-1, 0, 0, 2, 2, 4}, {102, 1, 104, 2, 105, 77},
                            deviceProfile().name);
   ASSERT_FALSE(walked.control.empty());
-  for (StringRef kv : {"f16", "f32"})
+  for (StringRef kv : {"f16", "f32", "i8"})
     for (StringRef target :
          {StringRef(deviceProfile().name), StringRef("generic")}) {
       KvCompactSpec spec;
@@ -134,8 +134,12 @@ TEST(Tree, CompactionMovesThePathBehindThePrefix) {
       const CompiledKernel *kernel =
           compile("kv_compact", spec.toAttr(context()), profile(target));
       ASSERT_TRUE(kernel);
-      size_t words = kv == "f16" ? 36 : 72;
-      std::vector<uint32_t> keys(kCapacity * words), values(keys.size());
+      // Behind the codes of all slots lie their scales.
+      size_t words = kv == "f16" ? 36 : kv == "f32" ? 72 : 18;
+      size_t scales = kv == "i8" ? 3 : 0, behind = kCapacity * words;
+      std::vector<uint32_t> keys(
+          (behind + kCapacity * scales + 3) / 4 * 4),
+          values(keys.size());
       for (size_t i = 0; i < keys.size(); ++i)
         keys[i] = uint32_t(i), values[i] = uint32_t(i + 100000);
       std::vector<Bytes> buffers = {toBytes(walked.control), toBytes(keys),
@@ -145,6 +149,12 @@ TEST(Tree, CompactionMovesThePathBehindThePrefix) {
         for (size_t i = 0; i < words; ++i) {
           keys[to * words + i] = uint32_t(from * words + i);
           values[to * words + i] = uint32_t(from * words + i + 100000);
+        }
+      for (auto [to, from] : {std::pair(11, 12), {12, 14}, {13, 15}})
+        for (size_t i = 0; i < scales; ++i) {
+          size_t at = behind + to * scales + i;
+          keys[at] = uint32_t(behind + from * scales + i);
+          values[at] = keys[at] + 100000;
         }
       EXPECT_EQ(fromBytes<uint32_t>(buffers[1]), keys);
       EXPECT_EQ(fromBytes<uint32_t>(buffers[2]), values);

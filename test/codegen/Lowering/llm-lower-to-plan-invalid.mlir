@@ -84,3 +84,22 @@ module {
     return %z : tensor<?x64xf32>
   }
 }
+
+// -----
+
+// Scales that no kernel reads.
+module {
+  llm.source @model {path = "x.gguf", format = "gguf"}
+  llm.kv_cache @kv : 1 x !llm.kv<2x32, !llm.q<i8, *:f16>, !llm.q<i8, *:f16>, 64>
+  func.func @forward(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %rows: tensor<?xi32>) -> tensor<?x40xf32> {
+    %table = llm.weight @model["t"] : tensor<40x64xf32>
+    %x = llm.embedding %ids, %table : tensor<40x64xf32> -> tensor<?x64xf32>
+    %q = llm.linear %x, %table : tensor<?x64xf32>, tensor<40x64xf32> -> tensor<?x40xf32>
+    %w = llm.weight @model["w"] : tensor<64x64xf32>
+    %k = llm.linear %x, %w : tensor<?x64xf32>, tensor<64x64xf32> -> tensor<?x2x32xf32>
+    // expected-error @+1 {{expects a cache of f32, f16, 8-bit integers with an f32 scale a head, or 4-bit ones}}
+    %kv = llm.kv @kv[0] : !llm.kv<2x32, !llm.q<i8, *:f16>, !llm.q<i8, *:f16>, 64>
+    llm.kv_append %kv, %k, %k at %positions : !llm.kv<2x32, !llm.q<i8, *:f16>, !llm.q<i8, *:f16>, 64>, tensor<?x2x32xf32>, tensor<?x2x32xf32>
+    return %q : tensor<?x40xf32>
+  }
+}

@@ -5,7 +5,7 @@
 // BITS: llm-quantize-kv expects 8 or 4 bits, but got 3
 // GROUP: expects heads of a multiple of 48 numbers for groups, but got 64
 
-// EIGHT: !kv = !llm.kv<2x64, !llm.q<i8, *:f16>, !llm.q<i8, *:f16>, 128>
+// EIGHT: !kv = !llm.kv<2x64, !llm.q<i8, *:f32>, !llm.q<i8, *:f32>, 128>
 // FOUR: !kv = !llm.kv<2x64, !Q4_1_t, !Q4_1_t, 128>
 // CHECK: llm.kv_cache @kv : 2 x !kv
 // CHECK: llm.kv @kv[1] : !kv

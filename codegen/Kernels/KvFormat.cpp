@@ -1,0 +1,112 @@
+#include "codegen/Kernels/KvFormat.h"
+
+namespace mlir::llm {
+
+/// Numbers below are zeros: their scale's inverse is not a number of f32.
+static constexpr float kLeast = 1e-30f;
+
+std::optional<KvFormat> KvFormat::find(llvm::StringRef name) {
+  if (name == "f32")
+    return KvFormat{32};
+  if (name == "f16")
+    return KvFormat{16};
+  if (name == "i8")
+    return KvFormat{8};
+  if (name == "u4x32")
+    return KvFormat{4, 32};
+  if (name == "u4x64")
+    return KvFormat{4, 64};
+  return std::nullopt;
+}
+
+std::string KvFormat::whyRefused(llvm::StringRef name, int64_t headSize) {
+  std::optional<KvFormat> format = find(name);
+  if (!format)
+    return ("expects kv to be one of " + kNames + ", but got '" + name + "'")
+        .str();
+  int64_t multiple = std::max<int64_t>(format->elementsPerWord(), format->group);
+  if (headSize % multiple)
+    return ("expects a head size that is a multiple of " + Twine(multiple) +
+            " with a cache of " + name + ", but got " + Twine(headSize))
+        .str();
+  return {};
+}
+
+uint64_t KvFormat::sideBytes(int64_t slots, int64_t heads,
+                             int64_t headSize) const {
+  uint64_t bytes = uint64_t(slots * heads) *
+                   uint64_t(headWords(headSize) + groups(headSize)) * 4;
+  return quantised() ? llvm::alignTo(bytes, 16) : bytes;
+}
+
+Value KvFormat::scaleWord(KernelBuilder &b, Value head, int64_t slots,
+                          int64_t heads, int64_t headSize) const {
+  return b.add(b.mul(head, groups(headSize)),
+               slots * heads * headWords(headSize));
+}
+
+KvScale KvFormat::scaleOf(KernelBuilder &b, Value word) const {
+  if (bits == 8)
+    return {b.f32FromBits(word), Value()};
+  auto [scale, minimum] = b.unpackHalves(word);
+  return {scale, minimum};
+}
+
+Values KvFormat::unpack(KernelBuilder &b, Value word, const KvScale &scale,
+                        unsigned count) const {
+  if (bits == 32)
+    return {b.f32FromBits(word)};
+  if (bits == 16) {
+    auto [low, high] = b.unpackHalves(word);
+    return {low, high};
+  }
+  Values numbers;
+  for (unsigned i = 0; i < (count ? count : elementsPerWord()); ++i)
+    if (scale.minimum)
+      numbers.push_back(b.fma(b.unsignedToF32(b.bits(word, i * bits, bits)),
+                              scale.scale, scale.minimum));
+    else
+      numbers.push_back(
+          b.mul(b.signedToF32(b.signedBits(word, i * bits, bits)),
+                scale.scale));
+  return numbers;
+}
+
+Value KvFormat::pack(KernelBuilder &b, ValueRange numbers) const {
+  return bits == 16 ? b.packHalves(numbers[0], numbers[1])
+                    : b.bitsOfF32(numbers[0]);
+}
+
+Value KvFormat::scaleFor(KernelBuilder &b, Value most, Value least) const {
+  if (bits == 8) {
+    Value size = b.max(most, b.neg(least));
+    size = b.select(b.less(b.constant(kLeast), size), size, b.constant(0.0f));
+    return b.bitsOfF32(b.div(size, b.constant(127.0f)));
+  }
+  return b.packHalves(b.div(b.sub(most, least), b.constant(15.0f)), least);
+}
+
+Value KvFormat::encode(KernelBuilder &b, ValueRange numbers,
+                       Value scaleWord) const {
+  KvScale known = scaleOf(b, scaleWord);
+  Value zero = b.constant(0.0f);
+  Value inverse = b.select(b.less(zero, known.scale),
+                           b.div(b.constant(1.0f), known.scale), zero);
+  // Codes are rounded as numbers above zero, where it is cutting off.
+  const float shift = bits == 8 ? 128.5f : 0.5f;
+  const uint32_t largest = bits == 8 ? 255 : 15;
+  Value word;
+  for (auto [i, number] : llvm::enumerate(numbers)) {
+    Value above = known.minimum ? b.sub(number, known.minimum) : number;
+    Value code = b.floorToI32(
+        b.max(b.fma(above, inverse, b.constant(shift)), zero));
+    code = b.min(code, b.constant(largest));
+    if (bits == 8)
+      code = b.bitXor(code, b.constant(0x80u)); // code - 128 in two's complement
+    code = b.shl(code, int64_t(i * bits));
+    word = word ? b.bitOr(word, code) : code;
+  }
+  return word;
+}
+
+} // namespace mlir::llm

@@ -1,0 +1,247 @@
+#include "codegen/Kernels/RopeAppendBuild.h"
+
+#include "codegen/Kernels/StepControl.h"
+
+namespace mlir::llm {
+
+int64_t ropeAppendLanes(const RopeAppendSpec &spec, int64_t workgroup) {
+  KvFormat format = KvFormat::named(spec.kv);
+  int64_t words = format.headWords(spec.headSize);
+  return format.quantised()
+             ? std::min(int64_t(llvm::PowerOf2Ceil(uint64_t(words))), workgroup)
+             : words;
+}
+
+namespace {
+
+class Builder {
+public:
+  Builder(KernelBuilder &builder, const RopeAppendSpec &spec,
+          const KernelInterface &interface);
+  /// A lane makes one word of a head, of as few numbers as a word has.
+  void appendNumbers();
+  /// A few lanes make a head: they find its scales together.
+  void appendCodes();
+
+private:
+  /// Numbers of word `word` of the head that starts at `start` of `binding`.
+  Values take(unsigned binding, Value start, Value word);
+  /// The same, rotated.
+  Values rotate(unsigned binding, Value start, Value word);
+  /// The numbers of any head, which are counted through q, k and v.
+  Values ofAnyHead(Value word);
+  void storeQuery(const Values &numbers, Value word);
+  /// Calls `store` with each side's binding and head, where this lane has one
+  /// that goes to the cache.
+  void whenCached(function_ref<void(unsigned side, Value head)> store);
+  /// First word of head `own` of this token's slot.
+  Value place(Value own) {
+    return b.mul(b.add(b.mul(slot, s.kvHeads), own), words);
+  }
+
+  KernelBuilder &b;
+  const RopeAppendSpec &s;
+  RopeAppendSlots slots;
+  KvFormat format;
+  int64_t words, pack, lanes, queryWidth, keyWidth, fusedWidth;
+  Value token, head, lane, slot, valid, lowRow, highRow;
+};
+
+Builder::Builder(KernelBuilder &builder, const RopeAppendSpec &spec,
+                 const KernelInterface &interface)
+    : b(builder), s(spec), slots(spec), format(KvFormat::named(spec.kv)),
+      words(format.headWords(spec.headSize)), pack(format.elementsPerWord()),
+      lanes(ropeAppendLanes(spec, interface.workgroup[0])),
+      queryWidth(spec.heads * spec.headSize),
+      keyWidth(spec.kvHeads * spec.headSize),
+      fusedWidth(queryWidth + 2 * keyWidth) {
+  Value item = b.globalId(0);
+  token = b.groupId(1), head = b.div(item, lanes), lane = b.rem(item, lanes);
+  StepControl control(b, slots.control);
+  slot = b.add(control.base(), token);
+  // Padding rows may lie past the context; their rotation does not matter, but
+  // its address does.
+  Value position = s.tree ? b.add(control.base(), control.depth(token)) : slot;
+  position = b.min(position, b.index(s.capacity - 1));
+  constexpr int64_t kRows = RopeAppendSpec::kTableRows;
+  lowRow = b.mul(b.rem(position, kRows), s.dims / 2);
+  highRow = b.mul(b.add(b.div(position, kRows), kRows), s.dims / 2);
+  // Padding rows never reach the cache, and no row lands past its end.
+  valid = b.bitAnd(b.less(token, control.count()), b.less(slot, s.capacity));
+}
+
+Values Builder::take(unsigned binding, Value start, Value word) {
+  Values numbers;
+  for (int64_t i = 0; i < pack; ++i)
+    numbers.push_back(
+        b.load(binding, b.add(start, b.add(b.mul(word, pack), i))));
+  return numbers;
+}
+
+Values Builder::rotate(unsigned binding, Value start, Value word) {
+  Values numbers = take(binding, start, word);
+  if (!s.dims)
+    return numbers;
+  for (int64_t i = 0; i < pack; ++i) {
+    Value element = b.add(b.mul(word, pack), i);
+    // The pair's index, whether this is its first number, the other's place.
+    Value pair, first, other;
+    if (s.interleaved) {
+      pair = b.div(element, 2);
+      first = b.equal(b.rem(element, 2), b.index(0));
+      other = b.bitXor(element, b.index(1));
+    } else {
+      pair = b.rem(element, s.dims / 2);
+      first = b.less(element, s.dims / 2);
+      other = b.select(
+          first, b.add(element, s.dims / 2),
+          b.sub(b.max(element, b.index(s.dims / 2)), b.index(s.dims / 2)));
+    }
+    Value inside = b.less(element, s.dims);
+    pair = b.select(inside, pair, b.index(0));
+    Value low = b.load(slots.table, b.add(lowRow, pair));
+    Value high = b.load(slots.table, b.add(highRow, pair));
+    Value c0 = b.extract(low, 0), s0 = b.extract(low, 1);
+    Value c1 = b.extract(high, 0), s1 = b.extract(high, 1);
+    Value cosine = b.sub(b.mul(c1, c0), b.mul(s1, s0));
+    Value sine = b.add(b.mul(s1, c0), b.mul(c1, s0));
+    sine = b.select(first, b.neg(sine), sine);
+    Value partner =
+        b.load(binding, b.add(start, b.select(inside, other, element)));
+    Value turned = b.add(b.mul(numbers[i], cosine), b.mul(partner, sine));
+    numbers[i] = b.select(inside, turned, numbers[i]);
+  }
+  return numbers;
+}
+
+void Builder::storeQuery(const Values &numbers, Value word) {
+  Value out = b.add(b.mul(token, queryWidth), b.mul(head, s.headSize));
+  for (int64_t i = 0; i < pack; ++i)
+    b.store(numbers[i], slots.out, b.add(out, b.add(b.mul(word, pack), i)));
+}
+
+void Builder::whenCached(function_ref<void(unsigned, Value)> store) {
+  for (auto [side, first] : {std::pair(slots.keys, s.heads),
+                             std::pair(slots.values, s.heads + s.kvHeads)}) {
+    Value inside = b.bitAnd(b.bitAnd(b.less(b.index(first - 1), head),
+                                     b.less(head, first + s.kvHeads)),
+                            valid);
+    b.when(inside, [&, side = side, first = first] {
+      store(side, b.sub(head, b.index(first)));
+    });
+  }
+}
+
+void Builder::appendNumbers() {
+  b.when(b.less(head, s.heads), [&] {
+    Value row = b.mul(token, s.fused ? fusedWidth : queryWidth);
+    storeQuery(rotate(slots.q, b.add(row, b.mul(head, s.headSize)), lane),
+               lane);
+  });
+  whenCached([&](unsigned side, Value own) {
+    bool key = side == slots.keys;
+    int64_t offset = queryWidth + (key ? 0 : keyWidth);
+    Value row = s.fused ? b.add(b.mul(token, fusedWidth), offset)
+                        : b.mul(token, keyWidth);
+    Value start = b.add(row, b.mul(own, s.headSize));
+    Values numbers = key ? rotate(slots.k, start, lane)
+                         : take(slots.v, start, lane);
+    b.store(format.pack(b, numbers), side, b.add(place(own), lane));
+  });
+}
+
+Values Builder::ofAnyHead(Value word) {
+  Value isQuery = b.less(head, s.heads);
+  Value turned = b.less(head, s.heads + s.kvHeads);
+  // Lanes past the last head do its work once more, for nobody.
+  Value last = b.min(head, b.index(s.heads + 2 * s.kvHeads - 1));
+  if (s.fused) {
+    Value start =
+        b.add(b.mul(token, fusedWidth), b.mul(last, s.headSize));
+    return b.choose(
+        turned, [&] { return rotate(slots.q, start, word); },
+        [&] { return take(slots.q, start, word); });
+  }
+  auto startOf = [&](int64_t first, int64_t width) {
+    return b.add(b.mul(token, width),
+                 b.mul(b.sub(last, b.index(first)), s.headSize));
+  };
+  return b.choose(
+      isQuery, [&] { return rotate(slots.q, startOf(0, queryWidth), word); },
+      [&] {
+        return b.choose(
+            turned,
+            [&] { return rotate(slots.k, startOf(s.heads, keyWidth), word); },
+            [&] {
+              return take(slots.v, startOf(s.heads + s.kvHeads, keyWidth),
+                          word);
+            });
+      });
+}
+
+void Builder::appendCodes() {
+  using Reduction = KernelBuilder::Reduction;
+  const int64_t rounds = (words + lanes - 1) / lanes;
+  const int64_t groups = format.groups(s.headSize);
+  const bool whole = groups == 1;
+  // Lanes past the last word do its work once more, which changes no scale.
+  std::vector<Values> numbers;
+  Values wordOf, most, least; // of each round, of this lane's numbers
+  for (int64_t r = 0; r < rounds; ++r) {
+    wordOf.push_back(b.min(b.add(lane, r * lanes), b.index(words - 1)));
+    numbers.push_back(ofAnyHead(wordOf[r]));
+    Value high = numbers[r][0], low = b.neg(numbers[r][0]);
+    for (Value number : ArrayRef(numbers[r]).drop_front()) {
+      high = b.max(high, number);
+      low = b.max(low, b.neg(number));
+    }
+    most.push_back(whole && r ? b.max(most.back(), high) : high);
+    least.push_back(whole && r ? b.max(least.back(), low) : low);
+  }
+  // A head's lanes share its scale, or words / groups of them one.
+  const int64_t sharers = whole ? lanes : words / groups;
+  Values scales(rounds);
+  for (int64_t r = whole ? rounds - 1 : 0; r < rounds; ++r) {
+    Value high = b.reduce(most[r], unsigned(sharers), Reduction::Max);
+    Value low = b.reduce(least[r], unsigned(sharers), Reduction::Max);
+    scales[r] = format.scaleFor(b, high, b.neg(low));
+  }
+  for (int64_t r = 0; r < rounds; ++r) {
+    Value scale = whole ? scales.back() : scales[r], word = wordOf[r];
+    Value own = b.less(b.add(lane, r * lanes), words);
+    b.when(b.bitAnd(own, b.less(head, s.heads)),
+           [&] { storeQuery(numbers[r], word); });
+    b.when(own, [&] {
+      whenCached([&](unsigned side, Value cached) {
+        b.store(format.encode(b, numbers[r], scale), side,
+                b.add(place(cached), word));
+        b.when(b.equal(b.rem(word, words / groups), b.index(0)), [&] {
+          Value all = b.add(b.mul(slot, s.kvHeads), cached);
+          Value first =
+              format.scaleWord(b, all, s.capacity, s.kvHeads, s.headSize);
+          b.store(scale, side, b.add(first, b.div(word, words / groups)));
+        });
+      });
+    });
+  }
+}
+
+} // namespace
+
+void buildRopeAppend(KernelBuilder &b, const RopeAppendSpec &spec,
+                     const KernelInterface &interface) {
+  RopeAppendSlots slots(spec);
+  SmallVector<Type> types(interface.bindings.size(), b.f32());
+  if (spec.dims)
+    types[slots.table] = b.vec(2, b.f32());
+  types[slots.control] = types[slots.keys] = types[slots.values] = b.i32();
+  b.open(types);
+  Builder builder(b, spec, interface);
+  if (KvFormat::named(spec.kv).quantised())
+    builder.appendCodes();
+  else
+    builder.appendNumbers();
+  b.close();
+}
+
+} // namespace mlir::llm
