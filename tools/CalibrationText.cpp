@@ -15,7 +15,7 @@ LogicalResult mlir::llm::attachCalibration(ModuleOp module, std::shared_ptr<Weig
   if (declarations.empty())
     return module.emitError() << "expects a tokenizer to read '" << text.file << "', but the module names none";
   TokenizerOp declaration = *declarations.begin();
-  FailureOr<std::optional<GGUFTokenizer>> read = readTokenizer(declaration, *weights);
+  FailureOr<std::optional<ModelTokenizer>> read = readTokenizer(declaration, *weights);
   if (failed(read))
     return failure();
   if (!*read)

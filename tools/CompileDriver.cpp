@@ -4,8 +4,8 @@
 #include "codegen/Lowering/Pipelines.h"
 #include "dialects/LLM/LLM.h"
 #include "dialects/Plan/Passes.h"
-#include "lib/Import/ModuleTokenizer.h"
 #include "lib/Import/Import.h"
+#include "lib/Import/ModuleTokenizer.h"
 #include "lib/Weights/OutputFile.h"
 #include "lib/Weights/WeightStore.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -44,8 +44,8 @@ public:
       return error() << "expects a file for the output, but got '-'; only IR "
                         "goes to the standard output";
     if (options.emit != Emit::Spirv && fs::is_directory(options.output))
-      return error() << "expects a file for the output, but '"
-                     << options.output << "' is a folder";
+      return error() << "expects a file for the output, but '" << options.output
+                     << "' is a folder";
     if (failed(check(checkNotInput(options.output, options.source))))
       return failure();
     bool done = succeeded(stage("import", [&] { return load(); })) &&
@@ -182,7 +182,9 @@ LogicalResult Driver::transform() {
   if (!options.calibrationText.empty()) {
     CalibrationText text{options.calibrationText, options.calibrationCache, {}};
     text.progress = [&](int64_t done, int64_t all) {
-      show(("calibrating " + Twine(100 * done / std::max<int64_t>(all, 1)) + " %").str());
+      show(("calibrating " + Twine(100 * done / std::max<int64_t>(all, 1)) +
+            " %")
+               .str());
     };
     if (failed(attachCalibration(*module, weights, text)))
       return failure();
@@ -278,7 +280,7 @@ LogicalResult Driver::readTokenizer() {
   if (op.getKeep())
     return op.emitOpError("expects the whole vocabulary of its source, but got "
                           "a list of tokens to keep");
-  FailureOr<std::optional<GGUFTokenizer>> read =
+  FailureOr<std::optional<ModelTokenizer>> read =
       llm::readTokenizer(op, *weights);
   if (failed(read))
     return failure();

@@ -1,10 +1,9 @@
 // llm-tokenize: text to tokens and back, and conversations through a chat
 // template.
-#include "lib/Import/GGUFTokenizer.h"
+#include "lib/Import/ModelTokenizer.h"
 #include "runtime/Model/ModelText.h"
 #include "runtime/Text/ChatTemplate.h"
 #include "runtime/Text/TokenStream.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
@@ -15,6 +14,7 @@ using namespace mlir;
 
 static constexpr const char *kExamples = R"(Examples:
   llm-tokenize model.gguf --text "Hello world"
+  llm-tokenize folder/ --text "Hello world"                  tokenizer.json or tokenizer.model
   llm-tokenize model.gguf --file notes.txt --json
   llm-tokenize model.gguf --text "<|im_end|>" --special      the control token itself
   llm-tokenize model.gguf --text "Hello world" --begin       as llm-run -p would
@@ -50,7 +50,7 @@ llvm::Expected<std::string> readFile(llvm::StringRef path) {
 /// What a model's file says about text, and whatever the views look into.
 struct Model {
   std::shared_ptr<const sprig::Package> package;
-  std::optional<llm::GGUFTokenizer> imported;
+  std::optional<llm::ModelTokenizer> imported;
   sprig::TokenizerData data;
   std::string chatTemplate;
 };
@@ -71,22 +71,14 @@ llvm::Expected<Model> readPackage(const std::string &path) {
 }
 
 llvm::Expected<Model> readModel(const std::string &path) {
-  if (llvm::sys::fs::is_directory(path))
-    return error("'" + path +
-                 "' is a folder; expects a .gguf or a .sprig file (folders are "
-                 "not supported yet)");
   auto start =
       llvm::MemoryBuffer::getFileSlice(path, sizeof(sprig::format::kMagic), 0);
   const llvm::StringRef magicBytes(sprig::format::kMagic,
                                    sizeof(sprig::format::kMagic));
   if (start && (*start)->getBuffer() == magicBytes)
     return readPackage(path);
-  llvm::Expected<std::unique_ptr<llm::GGUFFile>> file =
-      llm::GGUFFile::open(path);
-  if (!file)
-    return file.takeError();
-  llvm::Expected<std::optional<llm::GGUFTokenizer>> read =
-      llm::readGGUFTokenizer(**file);
+  llvm::Expected<std::optional<llm::ModelTokenizer>> read =
+      llm::readModelTokenizer(path);
   if (!read)
     return read.takeError();
   if (!*read)
@@ -242,7 +234,8 @@ int main(int argc, char **argv) {
                "llm-tokenize");
   app.footer(kExamples);
   app.set_version_flag("--version", "llm-tokenize (Sprig) " SPRIG_VERSION);
-  app.add_option("model", arguments.model, "A .gguf or a .sprig file")
+  app.add_option("model", arguments.model,
+                 "A .gguf or a .sprig file, or a Hugging Face folder")
       ->required();
   auto *what = app.add_option_group("what", "One of");
   what->add_option("--text", arguments.text, "Text to tokenise");

@@ -273,11 +273,14 @@ Offset<format::Tokenizer> writeTokenizer(FlatBufferBuilder &builder,
   auto left = builder.CreateVector(tables.mergeLeft),
        right = builder.CreateVector(tables.mergeRight);
   auto ends = builder.CreateVector(tables.endTokens);
+  auto pipeline = builder.CreateString(tables.pipeline);
+  auto flags = builder.CreateVector(tables.addedFlags);
   return format::CreateTokenizer(
       builder, format::TokenizerKind(tables.kind), pre, bytes, offsets, types,
       scores, left, right, tables.bos, tables.unknown, tables.padding, ends,
       tables.addBos, tables.addEos, tables.addSpacePrefix,
-      tables.removeExtraWhitespace, tables.ignoreMerges);
+      tables.removeExtraWhitespace, tables.ignoreMerges, pipeline, flags,
+      tables.byteFallback, tables.fuseUnknown);
 }
 
 Offset<format::Tensor> writeTensor(FlatBufferBuilder &builder,

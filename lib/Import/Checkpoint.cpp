@@ -47,9 +47,3 @@ mlir::llm::openCheckpointWeights(StringRef folder) {
                  "safetensors"
                : "none"));
 }
-
-std::string mlir::llm::checkpointTokenizer(StringRef weightsPath) {
-  const std::string path =
-      inside(llvm::sys::path::parent_path(weightsPath), "tokenizer.json");
-  return llvm::sys::fs::exists(path) ? path : std::string();
-}

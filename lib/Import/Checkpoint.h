@@ -13,10 +13,6 @@ namespace mlir::llm {
 llvm::Expected<std::unique_ptr<WeightSource>>
 openCheckpointWeights(llvm::StringRef folder);
 
-/// The file that holds the tokenizer beside weights at `weightsPath`, or
-/// nothing where the folder has none.
-std::string checkpointTokenizer(llvm::StringRef weightsPath);
-
 } // namespace mlir::llm
 
 #endif // SPRIG_LIB_IMPORT_CHECKPOINT_H

@@ -12,7 +12,7 @@ class Reader {
 public:
   explicit Reader(const GGUFFile &file) : file(file), values(file.metadata()) {}
 
-  Expected<std::optional<GGUFTokenizer>> read() {
+  Expected<std::optional<ModelTokenizer>> read() {
     Expected<StringRef> model =
         values.getString("tokenizer.ggml.model", "no_vocab");
     if (!model)
@@ -43,7 +43,7 @@ public:
     Expected<StringRef> chat = values.getString("tokenizer.chat_template", "");
     if (!chat)
       return chat.takeError();
-    return GGUFTokenizer{std::move(builder.tables), chat->str()};
+    return ModelTokenizer{std::move(builder.tables), chat->str()};
   }
 
 private:
@@ -193,7 +193,8 @@ private:
 
 } // namespace
 
-Expected<std::optional<GGUFTokenizer>> readGGUFTokenizer(const GGUFFile &file) {
+Expected<std::optional<ModelTokenizer>>
+readGGUFTokenizer(const GGUFFile &file) {
   return Reader(file).read();
 }
 

@@ -2,7 +2,7 @@
 // the description of the model.
 #include "lib/Import/GraphBuilder.h"
 
-#include "lib/Import/Checkpoint.h"
+#include "lib/Import/CheckpointTokenizer.h"
 #include "lib/Weights/GGUFFile.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -94,7 +94,9 @@ void GraphBuilder::buildSymbols(const WeightSource &source) {
   // A checkpoint's tokenizer lies beside its weights.
   const auto *gguf = dynamic_cast<const GGUFFile *>(&source);
   if (gguf ? gguf->metadata().has("tokenizer.ggml.tokens")
-           : !checkpointTokenizer(source.path()).empty())
+           : !findCheckpointTokenizer(
+                  llvm::sys::path::parent_path(source.path()))
+                  .empty())
     TokenizerOp::create(builder, loc, builder.getStringAttr("tokenizer"),
                         FlatSymbolRefAttr::get(builder.getContext(), kSource),
                         DenseI32ArrayAttr());

@@ -2,20 +2,26 @@
 
 namespace mlir::llm {
 
-FailureOr<std::optional<GGUFTokenizer>>
-readTokenizer(TokenizerOp declaration, WeightStore &files) {
+FailureOr<std::optional<ModelTokenizer>> readTokenizer(TokenizerOp declaration,
+                                                       WeightStore &files) {
   FailureOr<const WeightSource *> source =
       files.source(declaration, declaration.getSourceAttr());
   if (failed(source))
     return failure();
-  auto *gguf = dynamic_cast<const GGUFFile *>(*source);
-  if (!gguf)
-    return declaration.emitOpError(
-               "expects a tokenizer in a GGUF file, but got ")
-           << (*source)->path();
-  llvm::Expected<std::optional<GGUFTokenizer>> read = readGGUFTokenizer(*gguf);
+  llvm::Expected<std::optional<ModelTokenizer>> read =
+      readModelTokenizer(**source);
   if (!read)
     return declaration.emitOpError() << llvm::toString(read.takeError());
+  const auto model =
+      declaration->getParentOfType<ModuleOp>()->getAttrOfType<DictionaryAttr>(
+          "llm.model");
+  const auto rows =
+      model ? model.getAs<IntegerAttr>("vocabulary") : IntegerAttr();
+  if (*read && rows && !declaration.getKeep() &&
+      int64_t((*read)->tables.tokenTypes.size()) > rows.getInt())
+    return declaration.emitOpError("expects a tokenizer of at most the ")
+           << rows.getInt() << " tokens that the model has rows for, but got "
+           << (*read)->tables.tokenTypes.size();
   return std::move(*read);
 }
 

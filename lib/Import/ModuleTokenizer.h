@@ -3,15 +3,17 @@
 #define SPRIG_LIB_IMPORT_MODULETOKENIZER_H
 
 #include "dialects/LLM/LLM.h"
-#include "lib/Import/GGUFTokenizer.h"
+#include "lib/Import/ModelTokenizer.h"
 #include "lib/Weights/WeightStore.h"
+#include "mlir/IR/BuiltinOps.h"
 
 namespace mlir::llm {
 
-/// The tokenizer in the file that `declaration` names, or nothing where that
-/// file has no vocabulary. Errors are diagnostics of the op.
-FailureOr<std::optional<GGUFTokenizer>>
-readTokenizer(TokenizerOp declaration, WeightStore &files);
+/// The tokenizer in the file that `declaration` names, or beside it in a
+/// Hugging Face folder; nothing where there is none. Errors are diagnostics of
+/// the op.
+FailureOr<std::optional<ModelTokenizer>> readTokenizer(TokenizerOp declaration,
+                                                       WeightStore &files);
 
 } // namespace mlir::llm
 

@@ -32,6 +32,11 @@ TokenizerData tokenizerData(const format::Tokenizer &tokenizer) {
   data.addSpacePrefix = tokenizer.add_space_prefix();
   data.removeExtraWhitespace = tokenizer.remove_extra_whitespace();
   data.ignoreMerges = tokenizer.ignore_merges();
+  if (tokenizer.pipeline())
+    data.pipeline = tokenizer.pipeline()->string_view();
+  data.addedFlags = view(tokenizer.added_flags());
+  data.byteFallback = tokenizer.byte_fallback();
+  data.fuseUnknown = tokenizer.fuse_unknown();
   return data;
 }
 

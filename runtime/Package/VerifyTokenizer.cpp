@@ -34,6 +34,10 @@ Status verifyTokenizer(const format::Tokenizer &tokenizer,
       tokenizer.scores()->size() != count)
     return corrupt("expects no scores or ", count, ", but got ",
                    tokenizer.scores()->size());
+  if (tokenizer.added_flags() && tokenizer.added_flags()->size() != 0 &&
+      tokenizer.added_flags()->size() != count)
+    return corrupt("expects no flags of added tokens or ", count, ", but got ",
+                   tokenizer.added_flags()->size());
   uint32_t left = tokenizer.merge_left() ? tokenizer.merge_left()->size() : 0;
   uint32_t right =
       tokenizer.merge_right() ? tokenizer.merge_right()->size() : 0;

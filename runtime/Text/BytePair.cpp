@@ -1,4 +1,5 @@
 #include "runtime/Text/BytePair.h"
+#include "runtime/Text/Utf8.h"
 
 #include <bit>
 
@@ -42,6 +43,36 @@ BytePair::BytePair(const Vocabulary &vocabulary) {
   }
 }
 
+/// Lengths only tell parts that have grown from those that have not, so each
+/// symbol counts as one.
+static void addSymbol(std::vector<Symbol> &symbols, uint32_t token) {
+  const auto i = static_cast<uint32_t>(symbols.size());
+  symbols.push_back({i, 1, i ? i - 1 : Symbol::kNone, i + 1, token});
+}
+
+void BytePair::addLetters(const Vocabulary &vocabulary, std::string_view word,
+                          std::vector<Symbol> &symbols) const {
+  const TokenizerData &data = vocabulary.tables();
+  bool unknownBefore = false;
+  for (size_t at = 0; at < word.size();) {
+    const std::string_view letter =
+        word.substr(at, decodeUtf8(word.substr(at)).length);
+    at += letter.size();
+    const std::optional<uint32_t> token = vocabulary.find(letter);
+    bool bytes = !token && data.byteFallback;
+    for (const char c : letter)
+      bytes = bytes && vocabulary.byteToken(c);
+    if (token)
+      addSymbol(symbols, *token);
+    else if (bytes)
+      for (const char c : letter)
+        addSymbol(symbols, *vocabulary.byteToken(c));
+    else if (data.unknown >= 0 && !(data.fuseUnknown && unknownBefore))
+      addSymbol(symbols, static_cast<uint32_t>(data.unknown));
+    unknownBefore = !token && !bytes;
+  }
+}
+
 void BytePair::encode(const Vocabulary &vocabulary, std::string_view word,
                       MergeScratch &scratch, std::vector<uint32_t> &out) const {
   const TokenizerData &data = vocabulary.tables();
@@ -54,12 +85,13 @@ void BytePair::encode(const Vocabulary &vocabulary, std::string_view word,
 
   std::vector<Symbol> &symbols = scratch.symbols;
   symbols.clear();
-  for (const char c : word) {
-    const uint32_t token = byteTokens[static_cast<uint8_t>(c)];
-    if (token == Symbol::kNone)
-      continue;
-    const auto i = static_cast<uint32_t>(symbols.size());
-    symbols.push_back({i, 1, i ? i - 1 : Symbol::kNone, i + 1, token});
+  if (data.kind == TokenizerKind::CharBpe) {
+    addLetters(vocabulary, word, symbols);
+  } else {
+    for (const char c : word)
+      if (const uint32_t token = byteTokens[static_cast<uint8_t>(c)];
+          token != Symbol::kNone)
+        addSymbol(symbols, token);
   }
   if (symbols.empty())
     return;

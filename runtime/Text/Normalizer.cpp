@@ -35,7 +35,8 @@ void orderMarks(std::vector<utf8proc_int32_t> &codes) {
 
 // utf8proc_map would do the whole in one call, but it orders combining marks by
 // a sort that is quadratic in their number, and the text may come from anyone.
-std::string toFormC(std::string_view text) {
+std::string toUnicodeForm(std::string_view text, bool compatible,
+                          bool composed) {
   const auto isAscii = [](char c) {
     return static_cast<unsigned char>(c) < 0x80;
   };
@@ -50,7 +51,9 @@ std::string toFormC(std::string_view text) {
     int boundary = 0;
     const auto count = utf8proc_decompose_char(
         static_cast<utf8proc_int32_t>(c.code), parts, std::size(parts),
-        UTF8PROC_DECOMPOSE, &boundary);
+        static_cast<utf8proc_option_t>(UTF8PROC_DECOMPOSE |
+                                       (compatible ? UTF8PROC_COMPAT : 0)),
+        &boundary);
     if (count > 0 && count <= static_cast<utf8proc_ssize_t>(std::size(parts)))
       codes.insert(codes.end(), parts, parts + count);
     else
@@ -59,13 +62,32 @@ std::string toFormC(std::string_view text) {
   }
 
   orderMarks(codes);
-  const auto options =
-      static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
-  const auto length = utf8proc_normalize_utf32(
-      codes.data(), static_cast<utf8proc_ssize_t>(codes.size()), options);
+  auto length = static_cast<utf8proc_ssize_t>(codes.size());
+  if (composed)
+    length = utf8proc_normalize_utf32(
+        codes.data(), length,
+        static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
   std::string out;
   for (utf8proc_ssize_t i = 0; i < length; ++i)
     appendUtf8(out, static_cast<uint32_t>(codes[static_cast<size_t>(i)]));
+  return out;
+}
+
+std::string toFormC(std::string_view text) {
+  return toUnicodeForm(text, /*compatible=*/false, /*composed=*/true);
+}
+
+std::string toLowercase(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const Utf8Char c = decodeUtf8(text);
+    if (c.code == 0x130) // the one letter whose lower case is two
+      out += "i\xCC\x87";
+    else
+      appendUtf8(out, static_cast<uint32_t>(utf8proc_tolower(
+                          static_cast<utf8proc_int32_t>(c.code))));
+    text.remove_prefix(c.length);
+  }
   return out;
 }
 

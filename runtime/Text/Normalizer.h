@@ -1,4 +1,4 @@
-//===- Normalizer.h - Unicode form C -------------------------------------===//
+//===- Normalizer.h - forms and cases of Unicode -------------------------===//
 #pragma once
 
 #include <string>
@@ -8,5 +8,12 @@ namespace sprig {
 
 /// `text`, which must be valid UTF-8, in Unicode normalisation form C.
 std::string toFormC(std::string_view text);
+
+/// Any of the four forms: C or D (`composed` or not), KC or KD (`compatible`).
+std::string toUnicodeForm(std::string_view text, bool compatible,
+                          bool composed);
+
+/// Each character in lower case.
+std::string toLowercase(std::string_view text);
 
 } // namespace sprig

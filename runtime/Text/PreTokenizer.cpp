@@ -1,7 +1,4 @@
-#define PCRE2_CODE_UNIT_WIDTH 8
 #include "runtime/Text/PreTokenizer.h"
-
-#include <pcre2.h>
 
 // PCRE2's \s also takes U+180E, which other software does not: spaces are
 // spelled out.
@@ -53,14 +50,6 @@ const std::vector<PreTokenizerInfo> &table() {
   return rows;
 }
 
-Status failed(const char *what, int code) {
-  PCRE2_UCHAR text[128] = {0};
-  pcre2_get_error_message(code, text, sizeof(text));
-  return {code == PCRE2_ERROR_NOMEMORY ? StatusCode::OutOfMemory
-                                       : StatusCode::Unsupported,
-          std::string(what) + ": " + reinterpret_cast<const char *>(text)};
-}
-
 } // namespace
 
 const PreTokenizerInfo *findPreTokenizer(std::string_view name) {
@@ -77,10 +66,6 @@ std::string preTokenizerNames() {
   return out;
 }
 
-void PreTokenizer::FreeCode::operator()(pcre2_real_code_8 *code) const {
-  pcre2_code_free(code);
-}
-
 Result<PreTokenizer> PreTokenizer::create(std::string_view name) {
   PreTokenizer out;
   out.info = findPreTokenizer(name);
@@ -90,48 +75,28 @@ Result<PreTokenizer> PreTokenizer::create(std::string_view name) {
                       preTokenizerNames() + ", but got '" + std::string(name) +
                       "'");
   for (const char *pattern : out.info->patterns) {
-    int error = 0;
-    PCRE2_SIZE where = 0;
-    Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern),
-                            PCRE2_ZERO_TERMINATED, PCRE2_UTF | PCRE2_UCP,
-                            &error, &where, nullptr));
-    if (!code)
-      return failed("pre-tokenizer pattern", error);
-    // Where no executable memory is to be had, matching works without the
-    // compiler, slower.
-    (void)pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
-    out.codes.push_back(std::move(code));
+    Result<Regex> code = Regex::compile(pattern);
+    if (!code.ok())
+      return code.status().within("pre-tokenizer");
+    out.codes.push_back(std::move(*code));
   }
   return out;
 }
 
-Status PreTokenizer::cut(const Code &code, std::string_view piece,
+Status PreTokenizer::cut(const Regex &code, std::string_view piece,
                          std::vector<std::string_view> &out) const {
-  const std::unique_ptr<pcre2_match_data, void (*)(pcre2_match_data *)> found(
-      pcre2_match_data_create(1, nullptr), pcre2_match_data_free);
-  if (!found)
-    return failed("pre-tokenizer", PCRE2_ERROR_NOMEMORY);
-  const auto *subject = reinterpret_cast<PCRE2_SPTR>(piece.data());
   size_t done = 0;
   while (done < piece.size()) {
-    // The caller has checked the text; a check here would read the whole rest
-    // for every word.
-    uint32_t options = PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY;
-    int rc = pcre2_match(code.get(), subject, piece.size(), done, options,
-                         found.get(), nullptr);
-    if (rc == PCRE2_ERROR_JIT_STACKLIMIT) // the interpreter keeps its state on
-                                          // the heap
-      rc = pcre2_match(code.get(), subject, piece.size(), done,
-                       options | PCRE2_NO_JIT, found.get(), nullptr);
-    if (rc == PCRE2_ERROR_NOMATCH)
+    TextSpan span; // no pattern of the table matches nothing
+    const Result<bool> found = code.find(piece, done, span);
+    if (!found.ok())
+      return found.status().within("pre-tokenizer");
+    if (!*found)
       break;
-    if (rc < 0)
-      return failed("pre-tokenizer", rc);
-    const PCRE2_SIZE *span = pcre2_get_ovector_pointer(found.get());
-    if (span[0] > done)
-      out.push_back(piece.substr(done, span[0] - done));
-    out.push_back(piece.substr(span[0], span[1] - span[0]));
-    done = span[1];
+    if (span.begin > done)
+      out.push_back(piece.substr(done, span.begin - done));
+    out.push_back(piece.substr(span.begin, span.end - span.begin));
+    done = span.end;
   }
   if (done < piece.size())
     out.push_back(piece.substr(done));
@@ -142,7 +107,7 @@ Status PreTokenizer::split(std::string_view text,
                            std::vector<std::string_view> &words) const {
   words.assign(text.empty() ? 0 : 1, text);
   std::vector<std::string_view> pieces;
-  for (const Code &code : codes) {
+  for (const Regex &code : codes) {
     pieces.swap(words);
     words.clear();
     for (const std::string_view piece : pieces)

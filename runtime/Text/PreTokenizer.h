@@ -8,13 +8,9 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "runtime/Support/Status.h"
+#include "runtime/Text/Regex.h"
 
-#include <memory>
-#include <string_view>
 #include <vector>
-
-struct pcre2_real_code_8;
 
 namespace sprig {
 
@@ -45,15 +41,11 @@ public:
   bool nfc() const { return info->nfc; }
 
 private:
-  struct FreeCode {
-    void operator()(pcre2_real_code_8 *code) const;
-  };
-  using Code = std::unique_ptr<pcre2_real_code_8, FreeCode>;
-  Status cut(const Code &code, std::string_view piece,
+  Status cut(const Regex &code, std::string_view piece,
              std::vector<std::string_view> &out) const;
 
   const PreTokenizerInfo *info = nullptr;
-  std::vector<Code> codes;
+  std::vector<Regex> codes;
 };
 
 } // namespace sprig

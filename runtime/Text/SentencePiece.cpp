@@ -2,18 +2,14 @@
 #include "runtime/Text/Utf8.h"
 
 namespace sprig {
-namespace {
 
-constexpr std::string_view kSpaceMark =
-    "\xE2\x96\x81"; // U+2581, SentencePiece's space
+/// U+2581, SentencePiece's space.
+static constexpr std::string_view kSpaceMark = "\xE2\x96\x81";
 
-/// Spaces as the vocabulary wants them. Tables hold real spaces, so the mark in
-/// a text is one too.
-std::string prepare(const TokenizerData &data, std::string_view text,
-                    bool first) {
+std::string prepareSentence(const TokenizerData &data, std::string_view text) {
   std::string out;
   out.reserve(text.size() + 1);
-  if (first && data.addSpacePrefix)
+  if (data.addSpacePrefix)
     out += ' ';
   for (size_t i = 0; i < text.size();) {
     const bool mark = text.substr(i).starts_with(kSpaceMark);
@@ -28,17 +24,6 @@ std::string prepare(const TokenizerData &data, std::string_view text,
   return out;
 }
 
-} // namespace
-
-SentencePiece::SentencePiece(const Vocabulary &vocabulary) {
-  byteTokens.fill(Symbol::kNone);
-  for (uint32_t token = 0; token < vocabulary.size(); ++token) {
-    const std::string_view bytes = vocabulary.bytes(token);
-    if (vocabulary.type(token) == TokenType::Byte && bytes.size() == 1)
-      byteTokens[static_cast<uint8_t>(bytes[0])] = token;
-  }
-}
-
 void SentencePiece::emit(const Vocabulary &vocabulary, std::string_view text,
                          const Symbol &symbol,
                          std::vector<uint32_t> &out) const {
@@ -49,10 +34,10 @@ void SentencePiece::emit(const Vocabulary &vocabulary, std::string_view text,
   bool whole = true;
   const std::string_view bytes = text.substr(symbol.begin, symbol.length);
   for (const char c : bytes)
-    whole &= byteTokens[static_cast<uint8_t>(c)] != Symbol::kNone;
+    whole &= vocabulary.byteToken(c).has_value();
   if (whole) {
     for (const char c : bytes)
-      out.push_back(byteTokens[static_cast<uint8_t>(c)]);
+      out.push_back(*vocabulary.byteToken(c));
     return;
   }
   const int32_t unknown = vocabulary.tables().unknown;
@@ -62,20 +47,17 @@ void SentencePiece::emit(const Vocabulary &vocabulary, std::string_view text,
         unknown)); // a run of unknown characters is one token
 }
 
-void SentencePiece::encode(const Vocabulary &vocabulary, std::string_view raw,
-                           bool first, MergeScratch &scratch,
+void SentencePiece::encode(const Vocabulary &vocabulary, std::string_view text,
+                           MergeScratch &scratch,
                            std::vector<uint32_t> &out) const {
   const TokenizerData &data = vocabulary.tables();
-  const std::string text = prepare(data, raw, first);
   std::vector<Symbol> &symbols = scratch.symbols;
   symbols.clear();
   for (size_t at = 0; at < text.size();) {
-    const uint32_t length =
-        decodeUtf8(std::string_view(text).substr(at)).length;
+    const uint32_t length = decodeUtf8(text.substr(at)).length;
     const auto i = static_cast<uint32_t>(symbols.size());
     const uint32_t token =
-        vocabulary.find(std::string_view(text).substr(at, length))
-            .value_or(Symbol::kNone);
+        vocabulary.find(text.substr(at, length)).value_or(Symbol::kNone);
     symbols.push_back(
         {uint32_t(at), length, i ? i - 1 : Symbol::kNone, i + 1, token});
     at += length;
@@ -86,8 +68,7 @@ void SentencePiece::encode(const Vocabulary &vocabulary, std::string_view raw,
 
   mergeSymbols(
       scratch, [&](const Symbol &a, const Symbol &b) -> std::optional<Merge> {
-        const std::string_view both =
-            std::string_view(text).substr(a.begin, a.length + b.length);
+        const std::string_view both = text.substr(a.begin, a.length + b.length);
         if (const std::optional<uint32_t> token = vocabulary.find(both))
           return Merge{-double(data.scores[*token]), 0, 0, *token};
         return std::nullopt;

@@ -4,6 +4,7 @@
 #include "runtime/Text/Vocabulary.h"
 
 #include <bitset>
+#include <deque>
 
 namespace sprig {
 
@@ -12,19 +13,32 @@ namespace sprig {
 /// meets thousands of them).
 class SpecialTokens {
 public:
-  explicit SpecialTokens(const Vocabulary &vocabulary);
+  struct Match {
+    uint32_t token;
+    size_t length;
+  };
 
+  /// Adds a token that is found as `text`, which is copied. Call `finish` after
+  /// the last.
+  void add(uint32_t token, std::string text, bool control);
+  void finish();
+
+  bool empty() const { return sorted.empty(); }
   /// May any of them begin with this byte?
   bool startsWith(char byte) const { return first[static_cast<uint8_t>(byte)]; }
 
   /// The longest user-defined token that `text` starts with, or control token
   /// of at most `controlBytes` bytes (0: control tokens are not wanted).
-  std::optional<uint32_t> match(const Vocabulary &vocabulary,
-                                std::string_view text,
-                                size_t controlBytes) const;
+  std::optional<Match> match(std::string_view text, size_t controlBytes) const;
 
 private:
-  std::vector<uint32_t> sorted; // by bytes, then by id
+  struct Entry {
+    std::string_view text;
+    uint32_t token;
+    bool control;
+  };
+  std::deque<std::string> texts; // which moving does not move
+  std::vector<Entry> sorted;     // by bytes, then by id
   std::bitset<256> first;
 };
 

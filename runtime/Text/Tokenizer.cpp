@@ -1,6 +1,8 @@
 #include "runtime/Text/Tokenizer.h"
+#include "runtime/Text/Letters.h"
 #include "runtime/Text/Normalizer.h"
 #include "runtime/Text/TokenStream.h"
+#include "runtime/Text/TokenizerBuilder.h"
 #include "runtime/Text/Utf8.h"
 
 namespace sprig {
@@ -14,39 +16,169 @@ constexpr size_t kMaxText = size_t(1) << 30;
 
 struct Tokenizer::Scratch {
   MergeScratch merge;
-  std::vector<std::string_view> words;
+  TextPieces pieces;
 };
 
-Tokenizer::Tokenizer(Vocabulary checked, PreTokenizer pre)
-    : vocabulary(std::move(checked)), specials(vocabulary),
-      preTokenizer(std::move(pre)) {
-  if (vocabulary.tables().kind == TokenizerKind::ByteBpe)
+Tokenizer::Tokenizer(Vocabulary checked) : vocabulary(std::move(checked)) {
+  switch (vocabulary.tables().kind) {
+  case TokenizerKind::ByteBpe:
+  case TokenizerKind::CharBpe:
     bytePair.emplace(vocabulary);
-  else
-    sentencePiece.emplace(vocabulary);
+    break;
+  case TokenizerKind::SentencePiece:
+    sentencePiece.emplace();
+    break;
+  case TokenizerKind::Unigram:
+    unigram.emplace(vocabulary);
+    break;
+  }
 }
 
 Result<Tokenizer> Tokenizer::create(const TokenizerData &data) {
-  if (data.kind != TokenizerKind::ByteBpe &&
-      data.kind != TokenizerKind::SentencePiece)
+  if (data.kind > TokenizerKind::CharBpe)
     return Status(StatusCode::Unsupported,
-                  "tokenizer: expects byte-level BPE or SentencePiece BPE, but "
-                  "got kind " +
+                  "tokenizer: expects BPE of bytes, characters or "
+                  "SentencePiece's, or a unigram model, but got kind " +
                       std::to_string(int(data.kind)));
   Result<Vocabulary> vocabulary = Vocabulary::create(data);
   if (!vocabulary.ok())
     return vocabulary.status();
-  PreTokenizer pre;
-  if (data.kind == TokenizerKind::ByteBpe) {
+  Tokenizer out(std::move(*vocabulary));
+  if (data.pre == kPipelineName) {
+    Result<Pipeline> pipeline = Pipeline::create(data.pipeline);
+    if (!pipeline.ok())
+      return pipeline.status();
+    const bool bytes = data.kind == TokenizerKind::ByteBpe;
+    if (bytes != pipeline->byteLevel())
+      return Status(StatusCode::Corrupt,
+                    std::string("tokenizer: expects ") + (bytes ? "a" : "no") +
+                        " ByteLevel pre_tokenizer for this kind of model");
+    out.pipeline.emplace(std::move(*pipeline));
+  } else if (data.kind == TokenizerKind::ByteBpe) {
     Result<PreTokenizer> found = PreTokenizer::create(data.pre);
     if (!found.ok())
       return found.status();
-    pre = std::move(*found);
+    out.preTokenizer = std::move(*found);
+  } else if (data.kind != TokenizerKind::SentencePiece &&
+             data.kind != TokenizerKind::Unigram) {
+    return Status(StatusCode::Corrupt,
+                  "tokenizer: expects a pipeline for BPE of characters");
   }
-  return Tokenizer(std::move(*vocabulary), std::move(pre));
+  if (Status s = out.addSpecials(); !s)
+    return s;
+  return out;
 }
 
-Status Tokenizer::encodePlain(std::string_view text, bool first,
+Status Tokenizer::addSpecials() {
+  const TokenizerData &data = vocabulary.tables();
+  for (uint32_t token = 0; token < vocabulary.size(); ++token) {
+    const TokenType type = vocabulary.type(token);
+    const bool control = type == TokenType::Control;
+    if (!control && type != TokenType::UserDefined)
+      continue;
+    std::string text(vocabulary.bytes(token));
+    const uint8_t flags = data.addedFlags.empty() ? 0 : data.addedFlags[token];
+    // Which text the template wrote is known before normalisation only, so
+    // control tokens are always found there.
+    if (control || !pipeline || !(flags & added::kNormalized)) {
+      specials.add(token, std::move(text), control);
+      continue;
+    }
+    if (!isValidUtf8(text))
+      text = sanitizeUtf8(text);
+    if (Status s = pipeline->normalize(text); !s)
+      return s;
+    normalized.add(token, std::move(text), false);
+  }
+  specials.finish();
+  normalized.finish();
+  return {};
+}
+
+template <class Plain, class Special>
+Status Tokenizer::cutSpecials(const SpecialTokens &tokens,
+                              std::string_view text,
+                              std::span<const Stretch> trusted, Plain &&plain,
+                              Special &&special) const {
+  const std::span<const uint8_t> flags = vocabulary.tables().addedFlags;
+  size_t done = 0;
+  for (size_t at = 0; at < text.size();) {
+    while (!trusted.empty() && trusted.front().end <= at)
+      trusted = trusted.subspan(1);
+    const bool inside = !trusted.empty() && trusted.front().begin <= at;
+    std::optional<SpecialTokens::Match> match;
+    if (tokens.startsWith(text[at]))
+      match =
+          tokens.match(text.substr(at), inside ? trusted.front().end - at : 0);
+    if (!match) {
+      ++at;
+      continue;
+    }
+    size_t begin = at, end = at + match->length;
+    const uint8_t how = flags.empty() ? 0 : flags[match->token];
+    if ((how & added::kWord) && (endsWithWord(text.substr(0, begin)) ||
+                                 startsWithWord(text.substr(end)))) {
+      at = end;
+      continue;
+    }
+    if (how & added::kStripLeft)
+      begin -= spacesAtEnd(text.substr(done, begin - done));
+    if (how & added::kStripRight)
+      end += spacesAtStart(text.substr(end));
+    if (Status s = plain(done, begin); !s)
+      return s;
+    special(match->token);
+    at = done = end;
+  }
+  return plain(done, text.size());
+}
+
+Status Tokenizer::encodeWords(std::string_view text, bool atStart,
+                              Scratch &scratch,
+                              std::vector<uint32_t> &out) const {
+  if (text.empty())
+    return {};
+  TextPieces &pieces = scratch.pieces;
+  if (pipeline) {
+    if (Status s = pipeline->split(text, atStart, pieces); !s)
+      return s;
+  } else if (Status s = preTokenizer.split(text, pieces.list); !s) {
+    return s;
+  }
+  const bool bytes = vocabulary.tables().kind == TokenizerKind::ByteBpe;
+  std::string spaced;
+  for (std::string_view word : pieces.list) {
+    if (word.empty())
+      continue;
+    if (!bytes) // tables hold real spaces
+      word = spaced = replaceSpaceMarks(word);
+    if (unigram)
+      unigram->encode(vocabulary, word, out);
+    else
+      bytePair->encode(vocabulary, word, scratch.merge, out);
+  }
+  return {};
+}
+
+Status Tokenizer::encodePipeline(std::string_view text, bool atStart,
+                                 Scratch &scratch,
+                                 std::vector<uint32_t> &out) const {
+  std::string normal(text);
+  if (Status s = pipeline->normalize(normal); !s)
+    return s;
+  if (normalized.empty())
+    return encodeWords(normal, atStart, scratch, out);
+  const std::string_view all = normal;
+  return cutSpecials(
+      normalized, all, {},
+      [&](size_t begin, size_t end) {
+        return encodeWords(all.substr(begin, end - begin),
+                           atStart && begin == 0, scratch, out);
+      },
+      [&](uint32_t token) { out.push_back(token); });
+}
+
+Status Tokenizer::encodePlain(std::string_view text, bool atStart,
                               Scratch &scratch,
                               std::vector<uint32_t> &out) const {
   if (text.empty())
@@ -54,17 +186,20 @@ Status Tokenizer::encodePlain(std::string_view text, bool first,
   std::string cleaned;
   if (!isValidUtf8(text))
     text = cleaned = sanitizeUtf8(text);
-  if (sentencePiece) {
-    sentencePiece->encode(vocabulary, text, first, scratch.merge, out);
+  if (pipeline)
+    return encodePipeline(text, atStart, scratch, out);
+  if (!bytePair) {
+    // As sentence pieces see it, a special token begins a new text.
+    const std::string spaced = prepareSentence(vocabulary.tables(), text);
+    if (unigram)
+      unigram->encode(vocabulary, spaced, out);
+    else
+      sentencePiece->encode(vocabulary, spaced, scratch.merge, out);
     return {};
   }
   if (preTokenizer.nfc())
     text = cleaned = toFormC(text);
-  if (Status s = preTokenizer.split(text, scratch.words); !s)
-    return s;
-  for (const std::string_view word : scratch.words)
-    bytePair->encode(vocabulary, word, scratch.merge, out);
-  return {};
+  return encodeWords(text, atStart, scratch, out);
 }
 
 Status Tokenizer::encodeMarked(std::string_view text,
@@ -75,31 +210,13 @@ Status Tokenizer::encodeMarked(std::string_view text,
             "tokenizer: expects at most " + std::to_string(kMaxText) +
                 " bytes of text, but got " + std::to_string(text.size())};
   Scratch scratch;
-  size_t plain = 0;
-  bool first = true;
-  for (size_t at = 0; at < text.size();) {
-    while (!trusted.empty() && trusted.front().end <= at)
-      trusted = trusted.subspan(1);
-    const bool inside = !trusted.empty() && trusted.front().begin <= at;
-    std::optional<uint32_t> token;
-    if (specials.startsWith(text[at]))
-      token = specials.match(vocabulary, text.substr(at),
-                             inside ? trusted.front().end - at : 0);
-    if (!token) {
-      ++at;
-      continue;
-    }
-    if (Status s =
-            encodePlain(text.substr(plain, at - plain), first, scratch, out);
-        !s)
-      return s;
-    out.push_back(*token);
-    first =
-        true; // as sentence pieces see it, a special token begins a new text
-    at += vocabulary.bytes(*token).size();
-    plain = at;
-  }
-  return encodePlain(text.substr(plain), first, scratch, out);
+  return cutSpecials(
+      specials, text, trusted,
+      [&](size_t begin, size_t end) {
+        return encodePlain(text.substr(begin, end - begin), begin == 0, scratch,
+                           out);
+      },
+      [&](uint32_t token) { out.push_back(token); });
 }
 
 Result<std::vector<uint32_t>> Tokenizer::encode(std::string_view text,
@@ -146,10 +263,10 @@ bool Tokenizer::isEnd(uint32_t token) const {
 }
 
 std::optional<uint32_t> Tokenizer::find(std::string_view text) const {
-  if (const std::optional<uint32_t> token =
-          specials.match(vocabulary, text, text.size()))
-    if (vocabulary.bytes(*token).size() == text.size())
-      return token;
+  for (const SpecialTokens *tokens : {&specials, &normalized})
+    if (const auto match = tokens->match(text, text.size()))
+      if (match->length == text.size())
+        return match->token;
   return vocabulary.find(text);
 }
 

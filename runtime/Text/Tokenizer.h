@@ -13,9 +13,11 @@
 
 #include "runtime/Text/BytePair.h"
 #include "runtime/Text/MarkedText.h"
+#include "runtime/Text/Pipeline.h"
 #include "runtime/Text/PreTokenizer.h"
 #include "runtime/Text/SentencePiece.h"
 #include "runtime/Text/SpecialTokens.h"
+#include "runtime/Text/Unigram.h"
 
 namespace sprig {
 
@@ -76,21 +78,36 @@ public:
   std::optional<uint32_t> find(std::string_view text) const;
 
 private:
-  Tokenizer(Vocabulary vocabulary, PreTokenizer preTokenizer);
+  explicit Tokenizer(Vocabulary vocabulary);
   struct Scratch;
   struct Stretch {
     size_t begin, end;
   };
-  Status encodePlain(std::string_view text, bool first, Scratch &scratch,
+  Status addSpecials();
+  /// A stretch of text without special tokens. `atStart`: it begins the input.
+  Status encodePlain(std::string_view text, bool atStart, Scratch &scratch,
+                     std::vector<uint32_t> &out) const;
+  Status encodePipeline(std::string_view text, bool atStart, Scratch &scratch,
+                        std::vector<uint32_t> &out) const;
+  /// Words of normalised text.
+  Status encodeWords(std::string_view text, bool atStart, Scratch &scratch,
                      std::vector<uint32_t> &out) const;
   Status encodeMarked(std::string_view text, std::span<const Stretch> trusted,
                       std::vector<uint32_t> &out) const;
+  /// Calls `plain(begin, end)` and `special(token)` for the parts of `text`.
+  template <class Plain, class Special>
+  Status cutSpecials(const SpecialTokens &tokens, std::string_view text,
+                     std::span<const Stretch> trusted, Plain &&plain,
+                     Special &&special) const;
 
   Vocabulary vocabulary;
-  SpecialTokens specials;
-  PreTokenizer preTokenizer;        // byte-level BPE only
-  std::optional<BytePair> bytePair; // one of the two
+  SpecialTokens specials;    // found in text as it came
+  SpecialTokens normalized;  // found in normalised text
+  PreTokenizer preTokenizer; // byte-level BPE without a pipeline only
+  std::optional<Pipeline> pipeline;
+  std::optional<BytePair> bytePair; // one of the three
   std::optional<SentencePiece> sentencePiece;
+  std::optional<Unigram> unigram;
 };
 
 } // namespace sprig

@@ -7,6 +7,11 @@
 namespace sprig {
 namespace {
 
+constexpr std::string_view kKnownEnds[] = {
+    "<|eot_id|>",    "<|im_end|>",      "<|end|>",
+    "<end_of_turn>", "<|endoftext|>",   "<|eom_id|>",
+    "<EOT>",         "<|end_of_text|>", "<|return|>"};
+
 /// GPT-2's alphabet: printable Latin-1 stands for itself, the other 68 bytes
 /// for U+0100 onwards in their order. -1 where `code` is not of the alphabet.
 int byteOfCode(uint32_t code) {
@@ -34,17 +39,6 @@ int byteOfName(std::string_view text) {
              : -1;
 }
 
-std::string replaceSpaceMarks(std::string_view text) {
-  constexpr std::string_view mark = "\xE2\x96\x81"; // U+2581
-  std::string out;
-  for (size_t at = 0; at < text.size();) {
-    const bool is = text.substr(at).starts_with(mark);
-    out += is ? ' ' : text[at];
-    at += is ? mark.size() : 1;
-  }
-  return out;
-}
-
 } // namespace
 
 std::string decodeByteLevel(std::string_view text) {
@@ -57,6 +51,17 @@ std::string decodeByteLevel(std::string_view text) {
     else
       out += text.substr(0, c.length);
     text.remove_prefix(c.length);
+  }
+  return out;
+}
+
+std::string replaceSpaceMarks(std::string_view text) {
+  constexpr std::string_view mark = "\xE2\x96\x81"; // U+2581
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const bool is = text.substr(at).starts_with(mark);
+    out += is ? ' ' : text[at];
+    at += is ? mark.size() : 1;
   }
   return out;
 }
@@ -119,12 +124,15 @@ void TokenizerBuilder::addEnd(uint32_t token) {
     tables.endTokens.push_back(token);
 }
 
+bool isKnownEnd(std::string_view text) {
+  for (const std::string_view name : kKnownEnds)
+    if (text == name)
+      return true;
+  return false;
+}
+
 void TokenizerBuilder::addKnownEnds() {
-  constexpr std::string_view names[] = {
-      "<|eot_id|>",    "<|im_end|>",      "<|end|>",
-      "<end_of_turn>", "<|endoftext|>",   "<|eom_id|>",
-      "<EOT>",         "<|end_of_text|>", "<|return|>"};
-  for (const std::string_view name : names)
+  for (const std::string_view name : kKnownEnds)
     if (const std::optional<uint32_t> token = find(name))
       if (tables.tokenTypes[*token] == static_cast<uint8_t>(TokenType::Control))
         addEnd(*token);

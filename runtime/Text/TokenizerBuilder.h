@@ -13,6 +13,13 @@ namespace sprig {
 /// "Ġ"). Characters outside the alphabet stand for themselves.
 std::string decodeByteLevel(std::string_view text);
 
+/// Whether chat models end a turn by a control token of this name. Files often
+/// declare one of several.
+bool isKnownEnd(std::string_view text);
+
+/// `text` with real spaces where it has U+2581.
+std::string replaceSpaceMarks(std::string_view text);
+
 /// Fills TokenizerTables from tokens and merges as model files spell them:
 /// GPT-2's byte alphabet, SentencePiece's U+2581 and "<0x0A>". Importers use
 /// it; the runtime reads finished tables.
@@ -35,8 +42,7 @@ public:
 
   /// Adds an end token, once.
   void addEnd(uint32_t token);
-  /// Adds, as end tokens, the control tokens by whose names chat models end a
-  /// turn. Files often declare one of several.
+  /// Adds, as end tokens, the control tokens that isKnownEnd knows.
   void addKnownEnds();
 
   TokenizerTables tables; // everything else is set here directly

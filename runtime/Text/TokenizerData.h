@@ -20,8 +20,20 @@ namespace sprig {
 enum class TokenizerKind : uint8_t {
   ByteBpe = 0,
   SentencePiece = 1,
-  Unigram = 2
+  Unigram = 2,
+  CharBpe = 3 // merges by rank as ByteBpe has them, of characters
 };
+
+/// How an added token is found in text, as `tokenizers` have it.
+namespace added {
+inline constexpr uint8_t kStripLeft = 1;  // takes white space before it
+inline constexpr uint8_t kStripRight = 2; // and behind it
+inline constexpr uint8_t kWord = 4;       // not inside a word
+inline constexpr uint8_t kNormalized = 8; // in normalised text
+} // namespace added
+
+/// TokenizerData::pre of a tokenizer whose `pipeline` says how words are cut.
+inline constexpr std::string_view kPipelineName = "tokenizer.json";
 
 /// GGUF's numbers.
 enum class TokenType : uint8_t {
@@ -38,6 +50,7 @@ struct TokenizerData {
   TokenizerKind kind = TokenizerKind::ByteBpe;
   std::string_view pre; // name of the pre-tokenizer (byte-level BPE only), see
                         // PreTokenizer.h
+  std::string_view pipeline; // where `pre` is kPipelineName: see Pipeline.h
 
   /// The bytes that token i stands for are tokenBytes[tokenOffsets[i] …
   /// tokenOffsets[i + 1]): real bytes, with neither GPT-2's alphabet nor
@@ -48,6 +61,7 @@ struct TokenizerData {
   std::span<const uint8_t> tokenTypes;    // vocabulary
   std::span<const float>
       scores; // vocabulary (SentencePiece, unigram), or empty
+  std::span<const uint8_t> addedFlags; // vocabulary, or empty: bits of added
   std::span<const uint32_t> mergeLeft; // byte-level BPE, best merge first
   std::span<const uint32_t> mergeRight;
 
@@ -55,22 +69,25 @@ struct TokenizerData {
   std::span<const uint32_t> endTokens;
   bool addBos = false;
   bool addEos = false;
-  bool addSpacePrefix = false; // SentencePiece: text starts with a space
+  bool addSpacePrefix = false; // text starts with a space, which decoding drops
   bool removeExtraWhitespace =
       false; // SentencePiece: runs of spaces become one
   bool ignoreMerges =
       false; // byte-level BPE: a whole word that is a token is taken at once
+  bool byteFallback = false; // CharBpe, unigram: what is no token becomes bytes
+  bool fuseUnknown = false; // CharBpe: a run of unknown characters is one token
 };
 
 /// The same, owned. `data()` is valid while the tables live and are not
 /// changed.
 struct TokenizerTables {
   TokenizerKind kind = TokenizerKind::ByteBpe;
-  std::string pre;
+  std::string pre, pipeline;
   std::vector<uint8_t> tokenBytes;
   std::vector<uint32_t> tokenOffsets{0};
   std::vector<uint8_t> tokenTypes;
   std::vector<float> scores;
+  std::vector<uint8_t> addedFlags;
   std::vector<uint32_t> mergeLeft, mergeRight;
   int32_t bos = -1, unknown = -1, padding = -1;
   std::vector<uint32_t> endTokens;
@@ -79,13 +96,31 @@ struct TokenizerTables {
   bool addSpacePrefix = false;
   bool removeExtraWhitespace = false;
   bool ignoreMerges = false;
+  bool byteFallback = false;
+  bool fuseUnknown = false;
 
   TokenizerData data() const {
-    return {kind,        pre,     tokenBytes,     tokenOffsets,
-            tokenTypes,  scores,  mergeLeft,      mergeRight,
-            bos,         unknown, padding,        endTokens,
-            addBos,      addEos,  addSpacePrefix, removeExtraWhitespace,
-            ignoreMerges};
+    return {kind,
+            pre,
+            pipeline,
+            tokenBytes,
+            tokenOffsets,
+            tokenTypes,
+            scores,
+            addedFlags,
+            mergeLeft,
+            mergeRight,
+            bos,
+            unknown,
+            padding,
+            endTokens,
+            addBos,
+            addEos,
+            addSpacePrefix,
+            removeExtraWhitespace,
+            ignoreMerges,
+            byteFallback,
+            fuseUnknown};
   }
 };
 

@@ -59,7 +59,14 @@ Status checkTokens(const TokenizerData &data) {
 }
 
 Status checkScores(const TokenizerData &data) {
-  if (data.kind == TokenizerKind::ByteBpe && data.scores.empty())
+  const bool scored = data.kind == TokenizerKind::SentencePiece ||
+                      data.kind == TokenizerKind::Unigram;
+  if (!data.addedFlags.empty())
+    if (Status s = checkLength("added_flags", data.addedFlags.size(),
+                               data.tokenTypes.size());
+        !s)
+      return s;
+  if (!scored && data.scores.empty())
     return {};
   if (Status s =
           checkLength("scores", data.scores.size(), data.tokenTypes.size());
@@ -113,6 +120,10 @@ Result<Vocabulary> Vocabulary::create(const TokenizerData &data) {
 }
 
 void Vocabulary::index() {
+  byteTokens.fill(UINT32_MAX);
+  for (uint32_t token = 0; token < size(); ++token)
+    if (type(token) == TokenType::Byte && bytes(token).size() == 1)
+      byteTokens[static_cast<uint8_t>(bytes(token)[0])] = token;
   slots.assign(std::bit_ceil(size_t(size()) * 2), 0);
   const size_t mask = slots.size() - 1;
   for (const TokenType wanted : {TokenType::Normal, TokenType::UserDefined}) {

@@ -4,6 +4,7 @@
 #include "runtime/Support/Status.h"
 #include "runtime/Text/TokenizerData.h"
 
+#include <array>
 #include <optional>
 
 namespace sprig {
@@ -39,6 +40,13 @@ public:
   /// never any other. Of equals, normal ones come first, then the smaller id.
   std::optional<uint32_t> find(std::string_view text) const;
 
+  /// The token that stands for this byte of a character that is no token
+  /// (TokenType::Byte).
+  std::optional<uint32_t> byteToken(char byte) const {
+    const uint32_t token = byteTokens[static_cast<uint8_t>(byte)];
+    return token == UINT32_MAX ? std::nullopt : std::optional(token);
+  }
+
   /// Bytes of the longest token that `find` can return.
   size_t longest() const { return longestText; }
 
@@ -48,6 +56,7 @@ private:
 
   TokenizerData data;
   std::vector<uint32_t> slots; // open addressing: token + 1, 0 is free
+  std::array<uint32_t, 256> byteTokens;
   size_t longestText = 0;
 };
 

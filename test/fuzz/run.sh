@@ -9,7 +9,7 @@ build=$root/build/fuzz
 seconds=${1:-5}
 shift || true
 names=("$@")
-[[ ${#names[@]} -gt 0 ]] || names=(GGUFFuzzer SafetensorsFuzzer TokenizerFuzzer TemplateFuzzer PackageFuzzer)
+[[ ${#names[@]} -gt 0 ]] || names=(GGUFFuzzer SafetensorsFuzzer TokenizerFuzzer TokenizerFileFuzzer TemplateFuzzer PackageFuzzer)
 
 compiler=$(command -v clang++-22 || true)
 if [[ -z $compiler ]] || ! echo 'extern "C" int LLVMFuzzerTestOneInput(const char *, unsigned long) { return 0; }' |
@@ -48,6 +48,22 @@ def templates(value):
             yield from templates(inner)
 for i, text in enumerate(sorted(set(templates(json.load(open(sys.argv[2])))))):
     open(f"{sys.argv[1]}/{i}", "w").write(text)
+PY
+    TokenizerFileFuzzer) python3 - "$folder" "$root/test/lib/Import/tokenizer_json_cases.json" <<'PY' ;;
+import json, sys
+text = b" The <tool> don't \xc3\xa9 1234 \n"
+cases = json.load(open(sys.argv[2]))
+for i, case in enumerate(cases["cases"]):
+    file = cases["vocabularies"][case["vocabulary"]] | {"normalizer": None, "pre_tokenizer": None}
+    model = dict(file["model"])
+    for key, value in case["changes"].items():
+        (file if key in ("normalizer", "pre_tokenizer", "decoder") else model)[key] = value
+    # Forty tokens are quicker to change than four hundred.
+    short = dict(list(model["vocab"].items())[:40]) if isinstance(model["vocab"], dict) else model["vocab"][:40]
+    file |= {"model": model | {"vocab": short, "merges": []}, "added_tokens": file["added_tokens"][:1]}
+    open(f"{sys.argv[1]}/{i}", "wb").write(b"j" + bytes([len(text)]) + json.dumps(file).encode() + text)
+piece = b"\x0a\x0a\x0a\x01a\x15\x00\x00\x80\x3f\x18\x01"
+open(f"{sys.argv[1]}/pieces", "wb").write(b"s\x02" + piece * 3 + b"\x12\x02\x18\x02" + b"aa")
 PY
     PackageFuzzer) "$build/bin/MakePackageSeed" "$folder/tiny" ;;
   esac

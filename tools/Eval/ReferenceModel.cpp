@@ -1,6 +1,6 @@
 // IR or a model file on the CPU reference.
 #include "dialects/LLM/LLM.h"
-#include "lib/Import/GGUFTokenizer.h"
+#include "lib/Import/ModelTokenizer.h"
 #include "lib/Import/Import.h"
 #include "lib/Weights/WeightStore.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -147,9 +147,7 @@ private:
     auto source = files->source(declaration, declaration.getSourceAttr());
     if (failed(source))
       return failure();
-    if ((*source)->formatName() != "gguf")
-      return llvm::createStringError("'" + (*source)->path() + "' has no tokenizer that llm-eval reads; give --tokens");
-    auto read = readGGUFTokenizer(static_cast<const GGUFFile &>(**source));
+    auto read = readModelTokenizer(**source);
     if (!read)
       return read.takeError();
     if (!*read)
@@ -172,7 +170,7 @@ private:
   std::shared_ptr<WeightStore> files;
   mutable func::FuncOp function;
   std::unique_ptr<reference::Evaluator> evaluator;
-  std::optional<GGUFTokenizer> tables;
+  std::optional<ModelTokenizer> tables;
   std::unique_ptr<sprig::Tokenizer> tokenizer;
   llvm::DenseMap<int32_t, int32_t> newIds; ///< of a pruned vocabulary
   int32_t position = 0;

@@ -39,7 +39,7 @@ struct Parts {
 
 class GGUFTokenizerTest : public Scratch {
 protected:
-  llvm::Expected<std::optional<GGUFTokenizer>> read(const GGUFWriter &writer) {
+  llvm::Expected<std::optional<ModelTokenizer>> read(const GGUFWriter &writer) {
     auto opened = GGUFFile::open(write("m.gguf", writer.bytes()));
     if (!opened)
       return opened.takeError();
@@ -55,7 +55,7 @@ protected:
 };
 
 /// A real model in build/models, if it is there.
-std::optional<GGUFTokenizer> realModel(const std::string &name) {
+std::optional<ModelTokenizer> realModel(const std::string &name) {
   const std::string path = SPRIG_BINARY_DIR "/models/" + name;
   if (!std::filesystem::exists(path))
     return std::nullopt;
@@ -66,7 +66,7 @@ std::optional<GGUFTokenizer> realModel(const std::string &name) {
   return std::move(*made);
 }
 
-void expectReference(const GGUFTokenizer &model, const char *name) {
+void expectReference(const ModelTokenizer &model, const char *name) {
   std::ifstream file(SPRIG_SHARED_DIR "/reference/tokens.json");
   if (!file)
     GTEST_SKIP() << "the shared reference is not here";
@@ -106,7 +106,8 @@ TEST(RealTokenizer, SmolLM2) {
 TEST(RealTokenizer, Gemma3) {
   const auto model = realModel("gemma-3-270m-q4_k_m.gguf");
   if (!model)
-    GTEST_SKIP() << "Gemma 3 270M is not here (tools/fetch-model.sh gemma3-270m)";
+    GTEST_SKIP()
+        << "Gemma 3 270M is not here (tools/fetch-model.sh gemma3-270m)";
   expectReference(*model, "gemma3");
   EXPECT_TRUE(model->tables.addBos);
   EXPECT_EQ(model->tables.endTokens, (Ids{1, 106}));
@@ -154,7 +155,7 @@ TEST_F(GGUFTokenizerTest, FlagsAndIds) {
   writer.add("tokenizer.chat_template", "{{ messages }}");
   auto made = read(writer);
   ASSERT_TRUE(bool(made)) << messageOf(std::move(made));
-  const GGUFTokenizer &model = **made;
+  const ModelTokenizer &model = **made;
   EXPECT_EQ(model.tables.bos, 3);
   EXPECT_EQ(model.tables.padding, -1);
   EXPECT_EQ(model.tables.endTokens, (Ids{3, 4}));
