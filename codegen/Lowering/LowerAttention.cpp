@@ -5,6 +5,7 @@
 #include "codegen/Kernels/AttentionCombine.h"
 #include "codegen/Kernels/AttentionGroups.h"
 #include "codegen/Kernels/AttentionSchedule.h"
+#include "codegen/Kernels/KvFormat.h"
 #include "codegen/Kernels/RopeAppend.h"
 #include "codegen/Lowering/OpLowerings.h"
 
@@ -222,6 +223,20 @@ FailureOr<Counts> countsFor(ProgramLowering &p, const AttentionSpec &spec,
   return counts;
 }
 
+/// Scores, and values weighed by them, over all that a token may see; every
+/// workgroup reads the keys and values of its head.
+ContextWork workOf(const AttentionSpec &spec, int64_t width) {
+  const int64_t seen = spec.window ? std::min(spec.window + spec.sinks,
+                                              spec.capacity)
+                                   : spec.capacity;
+  const int64_t tiles = llvm::divideCeilSigned(width, spec.tokens);
+  const KvFormat format = KvFormat::named(spec.kv);
+  const int64_t head =
+      4 * (format.headWords(spec.headSize) + format.groups(spec.headSize));
+  return {2 * width * spec.heads * spec.headSize * seen,
+          2 * tiles * (spec.heads / spec.groupHeads()) * seen * head};
+}
+
 LogicalResult dispatchAttention(ProgramLowering &p, const AttentionSpec &spec,
                                 Operation *op, SmallVector<Operand> operands) {
   Counts counts;
@@ -239,13 +254,15 @@ LogicalResult dispatchAttention(ProgramLowering &p, const AttentionSpec &spec,
     operands.push_back({"stats", p.scratch("split weights", results * 8), 0});
   }
   if (failed(p.dispatch(op, AttentionSpec::kFamily, spec.toAttr(p.context()),
-                        operands, p.width(), "attention", 0, counts.attention)))
+                        operands, p.width(), "attention", 0, counts.attention,
+                        workOf(spec, p.width()))))
     return failure();
   if (!spec.parts)
     return success();
   return p.dispatch(op, AttentionCombineSpec::kFamily,
                     AttentionCombineSpec(spec).toAttr(p.context()), operands,
-                    p.width(), "attention, combine", 0, counts.combine);
+                    p.width(), "attention, combine", 0, counts.combine,
+                    {0, p.width() * spec.heads * spec.parts * spec.headSize * 4});
 }
 
 /// What attention over a sequence and over a tree have in common.

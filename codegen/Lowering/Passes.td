@@ -4,6 +4,32 @@
 
 include "mlir/Pass/PassBase.td"
 
+def BoundSubmissionsPass : Pass<"plan-bound-submissions", "plan::TargetOp"> {
+  let summary = "Keep submissions shorter than a driver's watchdog";
+  let description = [{
+    Drivers reset a device that works on one submission for too long: two seconds on many systems. By the estimates that
+    lowering left on dispatches (those of a full context), no submission gets more than a quarter of the profile's
+    `watchdog_s`: a dispatch that takes longer becomes several, each over a part of its workgroups, and barriers are
+    marked where the next submission starts. The kernels do what they did, so results keep their bits. An indirect
+    dispatch that is split is one no longer. A profile whose `watchdog_s` is 0 leaves programs as they are.
+
+    The number of submissions is a remark of category `codegen` (`passed`), as is a workgroup that takes too long by
+    itself (`missed`).
+
+    ```mlir
+    plan.dispatch @f(in %a, out %b) groups [4, 1, 1] {nanoseconds = 800000000 : i64}
+    plan.barrier
+    plan.dispatch @g(in %b, out %c) groups [1, 1, 1] {nanoseconds = 10000000 : i64}
+    // ==>
+    plan.dispatch @f(in %a, out %b) groups [2, 1, 1] base [0, 0, 0] {nanoseconds = 400000000 : i64}
+    plan.barrier submit
+    plan.dispatch @f(in %a, out %b) groups [2, 1, 1] base [2, 0, 0] {nanoseconds = 400000000 : i64}
+    plan.barrier
+    plan.dispatch @g(in %b, out %c) groups [1, 1, 1] {nanoseconds = 10000000 : i64}
+    ```
+  }];
+}
+
 def BuildKernelsPass : Pass<"plan-build-kernels", "plan::TargetOp"> {
   let summary = "Build the IR of kernels from their keys";
   let description = [{

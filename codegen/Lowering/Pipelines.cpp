@@ -19,6 +19,7 @@ void buildPlanPipeline(OpPassManager &manager,
   OpPassManager &target = manager.nest<plan::TargetOp>();
   target.addPass(plan::createAssignMemoryPass());
   target.addPass(plan::createInsertBarriersPass());
+  target.addPass(createBoundSubmissionsPass());
   manager.addPass(plan::createPlaceWeightsPass());
   if (options.kernels)
     manager.addPass(createLowerKernelsPass());

@@ -237,7 +237,8 @@ LogicalResult ProgramLowering::dispatch(Operation *op, StringRef family,
                                         DictionaryAttr spec,
                                         ArrayRef<Operand> operands,
                                         int64_t rowCount, StringRef what,
-                                        int64_t macs, Value groupCounts) {
+                                        int64_t macs, Value groupCounts,
+                                        ContextWork context) {
   FailureOr<const KernelInterface *> kernel =
       targetLowering.kernel(family, spec, op);
   if (failed(kernel))
@@ -281,6 +282,10 @@ LogicalResult ProgramLowering::dispatch(Operation *op, StringRef family,
   auto dispatch = plan::DispatchOp::create(
       builder, op->getLoc(), interface.name, bindings, access, groups, label,
       macs, int64_t(touched));
+  dispatch.setNanoseconds(
+      int64_t(1e9 * profile().estimateSeconds(
+                        touched + uint64_t(context.bytes),
+                        uint64_t(macs + context.macs))));
   if (groupCounts)
     dispatch.getIndirectMutable().assign(groupCounts);
   return success();

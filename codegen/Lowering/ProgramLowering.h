@@ -19,6 +19,12 @@ struct Operand {
   int64_t touched = -1;
 };
 
+/// What a dispatch does beyond its `macs` and what it touches, with a full
+/// context: for estimates of time.
+struct ContextWork {
+  int64_t macs = 0, bytes = 0;
+};
+
 /// A weight in the weight section, one view for each plane.
 struct WeightOperand {
   sprig::quant::TensorLayout layout;
@@ -99,7 +105,8 @@ public:
   /// the numbers of workgroups there, at most those of the width.
   LogicalResult dispatch(Operation *op, StringRef family, DictionaryAttr spec,
                          ArrayRef<Operand> operands, int64_t rows,
-                         StringRef what, int64_t macs = 0, Value counts = {});
+                         StringRef what, int64_t macs = 0, Value counts = {},
+                         ContextWork context = {});
 
   /// A place for a value that several operations of the program share, by a
   /// name of their own; null at first.

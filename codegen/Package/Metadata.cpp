@@ -134,8 +134,13 @@ TargetWriter::writeDispatch(plan::DispatchOp dispatch) {
   mark(indirect);
   mark(push);
   mark(groups);
+  std::array<int32_t, 3> base = {0, 0, 0};
+  if (dispatch.getBase())
+    llvm::copy(*dispatch.getBase(), base.begin());
+  mark(base);
   mark(std::array{uint64_t(kernel), uint64_t(dispatch.getMacs()),
-                  uint64_t(dispatch.getTouched())});
+                  uint64_t(dispatch.getTouched()),
+                  uint64_t(dispatch.getNanoseconds())});
   Offset<format::Command> &known = shared.commands[key];
   if (!known.IsNull())
     return known;
@@ -150,18 +155,22 @@ TargetWriter::writeDispatch(plan::DispatchOp dispatch) {
     counts = builder.CreateVectorOfStructs(indirect);
   auto written = format::CreateDispatch(
       builder, kernel, label, bindingList, pushBytes, groups[0], groups[1],
-      groups[2], counts, dispatch.getMacs(), dispatch.getTouched());
+      groups[2], counts, dispatch.getMacs(), dispatch.getTouched(),
+      uint32_t(base[0]), uint32_t(base[1]), uint32_t(base[2]),
+      dispatch.getNanoseconds());
   return known = format::CreateCommand(builder, written, 0);
 }
 
 Offset<format::Command> TargetWriter::writeBarrier(plan::BarrierOp barrier) {
   auto kind = barrier.getIndirect() ? format::BarrierKind::compute_to_indirect
                                     : format::BarrierKind::compute_to_compute;
+  std::string key = format::EnumNameBarrierKind(kind);
   Offset<format::Command> &known =
-      shared.commands[format::EnumNameBarrierKind(kind)];
+      shared.commands[barrier.getSubmit() ? key + " submit" : key];
   if (known.IsNull())
-    known =
-        format::CreateCommand(builder, 0, format::CreateBarrier(builder, kind));
+    known = format::CreateCommand(
+        builder, 0,
+        format::CreateBarrier(builder, kind, barrier.getSubmit()));
   return known;
 }
 

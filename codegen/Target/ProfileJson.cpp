@@ -57,8 +57,10 @@ public:
     into = Int(*read);
   }
 
-  void real(llvm::StringRef key, double &into) {
+  void real(llvm::StringRef key, double &into, bool required = true) {
     const json::Value *value = get(key);
+    if (!value && !required)
+      return;
     auto read = value ? value->getAsNumber() : std::nullopt;
     if (!read)
       return expected("a number", key, value);
@@ -318,6 +320,8 @@ llvm::Expected<TargetProfile> parseProfile(llvm::StringRef text,
       rate.real("read_gb_per_s", profile.rates.readGbPerSecond);
       rate.real("gflop_per_s", profile.rates.gflopPerSecond);
       rate.real("dispatch_us", profile.rates.dispatchMicroseconds);
+      rate.real("watchdog_s", profile.rates.watchdogSeconds,
+                /*required=*/false);
     }
     readLists(reader, *object, profile, path, error);
   }

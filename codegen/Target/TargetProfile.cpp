@@ -152,7 +152,8 @@ llvm::Error validateProfile(const TargetProfile &profile) {
                                   " that rise from 1 to at most " +
                                   llvm::Twine(most));
   if (!(profile.rates.readGbPerSecond > 0 && profile.rates.gflopPerSecond > 0 &&
-        profile.rates.dispatchMicroseconds >= 0))
+        profile.rates.dispatchMicroseconds >= 0 &&
+        profile.rates.watchdogSeconds >= 0))
     return invalid(profile, "expects rates above zero");
   return llvm::Error::success();
 }

@@ -18,8 +18,10 @@
 //                      shared_bytes, storage_range, uniform_range,
 //                      texel_elements, groups, push_constant_bytes,
 //                      storage_buffers, offset_alignment }
-//   rates              { read_gb_per_s, gflop_per_s, dispatch_us }: rough, for
-//                      estimates of time only
+//   rates              { read_gb_per_s, gflop_per_s, dispatch_us, watchdog_s? }:
+//                      rough, for estimates of time only. A driver may give up
+//                      on a submission after watchdog_s seconds (2 where it is
+//                      left out; 0: never), so longer steps are split
 //   faults             [{ name, description }]: known faults of drivers that
 //                      schedules steer around
 //   schedules          { family: [rule, …] }: see ScheduleRule
@@ -97,6 +99,7 @@ struct TargetRates {
   double readGbPerSecond = 1;
   double gflopPerSecond = 1;
   double dispatchMicroseconds = 20;
+  double watchdogSeconds = 2; ///< 0: none
 };
 
 struct TargetFault {
@@ -165,6 +168,9 @@ struct TargetProfile {
   /// Rough seconds of a dispatch that touches `bytes` and does `macs`
   /// multiply-adds: the slower of the two, plus the cost of a dispatch.
   double estimateSeconds(uint64_t bytes, uint64_t macs) const;
+  /// What one submission may take by such estimates, which may be wrong by a
+  /// factor of four; 0: any time.
+  double submissionSeconds() const { return rates.watchdogSeconds / 4; }
 };
 
 /// Reads one profile. `source` names the text in errors, which say "expects X,

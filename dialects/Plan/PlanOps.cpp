@@ -370,9 +370,10 @@ void DispatchOp::build(OpBuilder &builder, OperationState &state,
       access, [](Access a) { return static_cast<int32_t>(a); }));
   build(builder, state, FlatSymbolRefAttr::get(builder.getContext(), kernel),
         bindings, /*indirect=*/Value(), builder.getDenseI32ArrayAttr(bits),
-        builder.getDenseI32ArrayAttr(groups), /*push=*/DenseI32ArrayAttr(),
-        builder.getStringAttr(label), builder.getI64IntegerAttr(macs),
-        builder.getI64IntegerAttr(touched));
+        builder.getDenseI32ArrayAttr(groups), /*base=*/DenseI32ArrayAttr(),
+        /*push=*/DenseI32ArrayAttr(), builder.getStringAttr(label),
+        builder.getI64IntegerAttr(macs), builder.getI64IntegerAttr(touched),
+        builder.getI64IntegerAttr(0));
 }
 
 LogicalResult DispatchOp::verify() {
@@ -391,6 +392,16 @@ LogicalResult DispatchOp::verify() {
     if (writes(i) && getPlace(getBindings()[i]).weight) // C5
       return emitOpError("expects weights to be read only, but binding ")
              << i << " writes one";
+  if (std::optional<ArrayRef<int32_t>> base = getBase()) {
+    if (base->size() != 3 ||
+        llvm::any_of(*base, [](int32_t n) { return n < 0; })) // C6
+      return emitOpError("expects a base of three numbers of at least 0, but "
+                         "got ")
+             << getBaseAttr();
+    if (getIndirect()) // C6
+      return emitOpError("expects either a base or an indirect count, but got "
+                         "both");
+  }
   return success();
 }
 

@@ -294,14 +294,16 @@ def Plan_DispatchOp : Plan_Op<"dispatch", [
   let description = [{
     Bindings are in the order of the kernel's set 0; `in`, `out` and `inout` say how it touches each. The number of
     workgroups is `groups`; with `indirect` the device reads it from 12 bytes of a view, and `groups` is the most that may be
-    asked for. `macs` (multiply-adds) and `touched`
-    (bytes it has to move) are for reports and time estimates.
+    asked for. `base` is the first workgroup of each dimension (0 without it). `macs` (multiply-adds) and `touched`
+    (bytes it has to move) are for reports; `nanoseconds` is what the target's profile makes of the dispatch with a full
+    context.
 
     - (C1) the kernel exists in the target.
     - (C2) where the kernel knows its bindings, their number and access agree.
     - (C3) the grid is three counts of at least 1.
     - (C4) an indirect count is a view of at least 12 bytes.
     - (C5) no weight is written.
+    - (C6) a base is three numbers of at least 0, and the grid behind it is not indirect.
 
     Example:
 
@@ -309,15 +311,17 @@ def Plan_DispatchOp : Plan_Op<"dispatch", [
     plan.dispatch @linear_t1(in %x, in %codes, in %scales, out %y) groups [18, 1, 1] "layer 3 q"
       {macs = 331776 : i64, touched = 211968 : i64}
     plan.dispatch @attention_t1(in %q, in %kv, in %control, out %y) groups [3, 9, 1] indirect %counts "layer 3 attention"
+    plan.dispatch @linear_t1(in %x, in %codes, in %scales, out %y) groups [9, 1, 1] base [9, 0, 0] "layer 3 q"
     ```
   }];
   let arguments = (ins
     FlatSymbolRefAttr:$kernel, Variadic<Plan_ViewType>:$bindings, Optional<Plan_ViewType>:$indirect,
-    DenseI32ArrayAttr:$access, DenseI32ArrayAttr:$groups, OptionalAttr<DenseI32ArrayAttr>:$push,
-    DefaultValuedAttr<StrAttr, "\"\"">:$label, DefaultValuedAttr<I64Attr, "0">:$macs,
-    DefaultValuedAttr<I64Attr, "0">:$touched);
+    DenseI32ArrayAttr:$access, DenseI32ArrayAttr:$groups, OptionalAttr<DenseI32ArrayAttr>:$base,
+    OptionalAttr<DenseI32ArrayAttr>:$push, DefaultValuedAttr<StrAttr, "\"\"">:$label,
+    DefaultValuedAttr<I64Attr, "0">:$macs, DefaultValuedAttr<I64Attr, "0">:$touched,
+    DefaultValuedAttr<I64Attr, "0">:$nanoseconds);
   let assemblyFormat = [{
-    $kernel `` custom<Bindings>($bindings, $access) `groups` $groups
+    $kernel `` custom<Bindings>($bindings, $access) `groups` $groups (`base` $base^)?
     (`indirect` $indirect^)? (`push` $push^)? ($label^)? attr-dict
   }];
   let extraClassDeclaration = [{
@@ -335,15 +339,20 @@ def Plan_BarrierOp : Plan_Op<"barrier", [HasParent<"ProgramOp">]> {
   let summary = "What was written before is seen by what comes after";
   let description = [{
     Orders memory accesses of all dispatches before it with all after it. With `indirect`, workgroup counts that were
-    written before it may be read by indirect dispatches after it, too.
+    written before it may be read by indirect dispatches after it, too. With `submit`, what comes after it goes to the
+    device in a submission of its own, so that no submission takes as long as a driver's watchdog allows.
 
     Example:
 
     ```mlir
     plan.barrier
     plan.barrier indirect
+    plan.barrier submit
     ```
   }];
-  let arguments = (ins UnitAttr:$indirect);
-  let assemblyFormat = "(`indirect` $indirect^)? attr-dict";
+  let arguments = (ins UnitAttr:$indirect, UnitAttr:$submit);
+  let assemblyFormat = "(`indirect` $indirect^)? (`submit` $submit^)? attr-dict";
+  let builders = [OpBuilder<(ins CArg<"bool", "false">:$indirect), [{
+    build($_builder, $_state, indirect, /*submit=*/false);
+  }]>];
 }

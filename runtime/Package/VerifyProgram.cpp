@@ -1,3 +1,4 @@
+#include "runtime/Package/Grid.h"
 #include "runtime/Package/Names.h"
 #include "runtime/Package/Ranges.h"
 #include "runtime/Package/Texels.h"
@@ -91,8 +92,19 @@ Status verifyDispatch(const format::Dispatch &dispatch,
     return corrupt("expects at least one group in each direction, but got ",
                    dispatch.groups_x(), " x ", dispatch.groups_y(), " x ",
                    dispatch.groups_z());
+  const uint32_t grid[3][2] = {{dispatch.base_x(), dispatch.groups_x()},
+                               {dispatch.base_y(), dispatch.groups_y()},
+                               {dispatch.base_z(), dispatch.groups_z()}};
+  for (auto [base, groups] : grid)
+    if (base > UINT32_MAX - groups)
+      return corrupt("expects a grid of at most ", UINT32_MAX,
+                     " groups in each direction, but got ", groups, " from ",
+                     base);
   if (!dispatch.indirect() || dispatch.indirect()->size() == 0)
     return {};
+  if (hasBase(dispatch))
+    return corrupt("expects either a base or an indirect argument, but got "
+                   "both");
   if (dispatch.indirect()->size() != 1)
     return corrupt("expects at most one indirect argument, but got ",
                    dispatch.indirect()->size());

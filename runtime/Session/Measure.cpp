@@ -37,7 +37,7 @@ Result<std::vector<double>> Session::measure(ProgramKind kind, uint32_t width,
   }
   std::vector<uint32_t> zeros(width);
   StepInput given = input(base, zeros.data(), width);
-  Result<uint64_t> number = queue->submit(step->commands(), &given);
+  Result<uint64_t> number = queue->submit(*step, &given);
   if (!number.ok())
     return number.status();
   if (Status status = queue->wait(*number); !status.ok())
@@ -60,7 +60,7 @@ Result<double> Session::measureDecode(uint32_t base, uint32_t steps) {
       if (Status status = queue->wait(last + 1 - options.ahead); !status.ok())
         return status;
     Result<uint64_t> number =
-        queue->submit((*decode)->commands(), i == 0 ? &given : nullptr);
+        queue->submit(**decode, i == 0 ? &given : nullptr);
     if (!number.ok())
       return number.status();
     last = *number;

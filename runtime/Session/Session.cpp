@@ -188,7 +188,7 @@ Result<uint64_t> Session::submitPlan(const std::vector<PlannedStep> &plan,
     if (!step.ok())
       return step.status();
     StepInput given = input(filled, known.data() + filled, plan[i].count);
-    Result<uint64_t> submitted = queue->submit((*step)->commands(), &given);
+    Result<uint64_t> submitted = queue->submit(**step, &given);
     if (!submitted.ok())
       return submitted.status();
     number = *submitted;
@@ -238,7 +238,7 @@ Status Session::evaluate(const uint32_t *tokens, size_t count, float *logits) {
       return made.status();
     known.insert(known.end(), tokens, tokens + step.count);
     StepInput given = input(filled, tokens, step.count);
-    Result<uint64_t> number = queue->submit((*made)->commands(), &given);
+    Result<uint64_t> number = queue->submit(**made, &given);
     if (!number.ok())
       return number.status();
     if (Status status = queue->wait(*number); !status.ok())
@@ -282,7 +282,7 @@ Status Session::pump() {
     Result<RecordedProgram *> decode = program(ProgramKind::sample, 1);
     if (!decode.ok())
       return decode.status();
-    Result<uint64_t> step = queue->submit((*decode)->commands(), nullptr);
+    Result<uint64_t> step = queue->submit(**decode, nullptr);
     if (!step.ok())
       return step.status();
     push(*step, ++nextBase);

@@ -87,7 +87,7 @@ Status StepQueue::recordPrologue(VkCommandBuffer commands,
   return pool->end(commands);
 }
 
-Result<uint64_t> StepQueue::submit(VkCommandBuffer program,
+Result<uint64_t> StepQueue::submit(const vulkan::RecordedProgram &program,
                                    const StepInput *input) {
   if (underWay() == kMostUnderWay)
     if (Status status = wait(finished + 1); !status.ok())
@@ -100,10 +100,15 @@ Result<uint64_t> StepQueue::submit(VkCommandBuffer program,
       return status;
     buffers[count++] = slot.prologue;
   }
-  buffers[count++] = program;
-  if (Status status = device->submit(buffers, count, slot.fence.handle());
-      !status.ok())
-    return status;
+  for (VkCommandBuffer commands : program.commands()) {
+    buffers[count++] = commands;
+    const bool last = commands == program.commands().back();
+    if (Status status = device->submit(
+            buffers, count, last ? slot.fence.handle() : VK_NULL_HANDLE);
+        !status.ok())
+      return status;
+    count = 0;
+  }
   return ++submitted;
 }
 

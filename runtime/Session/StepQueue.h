@@ -38,7 +38,8 @@ public:
 
   /// Submits one step and returns its number (1, 2, …). Waits for the oldest
   /// step first where too many are under way.
-  Result<uint64_t> submit(VkCommandBuffer program, const StepInput *input);
+  Result<uint64_t> submit(const vulkan::RecordedProgram &program,
+                          const StepInput *input);
   /// Waits until step `number` and all before it are done.
   Status wait(uint64_t number);
   Status drain() { return wait(submitted); }

@@ -67,7 +67,7 @@ Result<uint32_t> Session::verify(const uint32_t *tokens, const int32_t *parents,
     packed[i] = i == 0 ? uint8_t(format::kNoParent) : uint8_t(parents[i]);
   StepInput given = input(filled, tokens, count);
   given.parents = packed.data();
-  Result<uint64_t> number = queue->submit((*step)->commands(), &given);
+  Result<uint64_t> number = queue->submit(**step, &given);
   if (!number.ok())
     return number.status();
   if (Status status = queue->wait(*number); !status.ok())

@@ -45,6 +45,7 @@ namespace sprig::vulkan {
   DO(CmdBindPipeline)                                                          \
   DO(CmdCopyBuffer)                                                            \
   DO(CmdDispatch)                                                              \
+  DO(CmdDispatchBase)                                                          \
   DO(CmdDispatchIndirect)                                                      \
   DO(CmdFillBuffer)                                                            \
   DO(CmdPipelineBarrier)                                                       \

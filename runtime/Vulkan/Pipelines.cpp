@@ -1,4 +1,5 @@
 #include "runtime/Vulkan/Pipelines.h"
+#include "runtime/Package/Grid.h"
 #include "runtime/Package/Texels.h"
 #include "runtime/Support/Parallel.h"
 #include "runtime/Support/Strings.h"
@@ -12,7 +13,12 @@ Pipelines::Pipelines(std::shared_ptr<Device> usedDevice,
                      std::shared_ptr<PipelineCache> usedCache,
                      const format::Target &usedTarget)
     : device(std::move(usedDevice)), cache(std::move(usedCache)),
-      target(usedTarget), entries(usedTarget.kernels()->size()) {}
+      target(usedTarget), entries(usedTarget.kernels()->size()) {
+  for (const format::Program *program : *target.programs())
+    for (const format::Command *command : *program->commands())
+      if (command->dispatch() && hasBase(*command->dispatch()))
+        entries[command->dispatch()->kernel()].hasBase = true;
+}
 
 Pipelines::~Pipelines() {
   const DeviceFunctions &vk = device->functions();
@@ -40,6 +46,7 @@ Status Pipelines::ensure(const std::vector<uint32_t> &kernels) {
   parallelFor(mine.size(), usefulThreads(), [&](size_t i) {
     // Filled aside: a waiter looks at the state only under the lock.
     Entry entry;
+    entry.hasBase = entries[mine[i]].hasBase;
     Status status = create(mine[i], entry);
     std::lock_guard<std::mutex> lock(mutex);
     entry.state = status.ok() ? State::Ready : State::Failed;
@@ -122,6 +129,8 @@ Status Pipelines::create(uint32_t index, Entry &entry) {
   asked.pPipelineStageCreationFeedbacks = &stageFeedback;
   if (device->feedback())
     info.pNext = &asked;
+  if (entry.hasBase)
+    info.flags |= VK_PIPELINE_CREATE_DISPATCH_BASE_BIT;
   if (device->statistics())
     info.flags |= VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR;
   VkResult result = vk.CreateComputePipelines(

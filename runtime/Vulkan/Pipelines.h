@@ -44,6 +44,7 @@ private:
   enum class State { Missing, Underway, Ready, Failed };
   struct Entry {
     State state = State::Missing;
+    bool hasBase = false; ///< parts of its grid are dispatched
     Status error;
     VkDescriptorSetLayout set = VK_NULL_HANDLE;
     VkPipelineLayout layout = VK_NULL_HANDLE;

@@ -1,4 +1,5 @@
 #include "runtime/Vulkan/RecordedProgram.h"
+#include "runtime/Package/Grid.h"
 #include "runtime/Package/Names.h"
 #include "runtime/Package/Texels.h"
 #include "runtime/Vulkan/Result.h"
@@ -29,7 +30,8 @@ RecordedProgram::~RecordedProgram() {
   if (!pool)
     return;
   const Device &device = pool->device();
-  pool->free(buffer);
+  for (VkCommandBuffer buffer : buffers)
+    pool->free(buffer);
   if (setPool)
     device.functions().DestroyDescriptorPool(device.handle(), setPool, nullptr);
   for (VkBufferView view : views)
@@ -147,12 +149,22 @@ Status RecordedProgram::makeQueries(const format::Program &program) {
                  "vkCreateQueryPool", nameOf(program));
 }
 
+Status RecordedProgram::begin(bool timed) {
+  Result<VkCommandBuffer> allocated = pool->allocate();
+  if (!allocated.ok())
+    return allocated.status();
+  buffers.push_back(*allocated);
+  return pool->begin(*allocated,
+                     timed ? 0 : VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT);
+}
+
 void RecordedProgram::recordDispatch(const format::Dispatch &dispatch,
                                      const Pipelines &pipelines,
                                      VkDescriptorSet set,
-                                     const std::vector<VkBuffer> &buffers,
+                                     const std::vector<VkBuffer> &memory,
                                      VkPipeline &bound) {
   const DeviceFunctions &vk = pool->device().functions();
+  VkCommandBuffer buffer = buffers.back();
   uint32_t kernel = dispatch.kernel();
   VkPipelineLayout layout = pipelines.layout(kernel);
   if (VkPipeline pipeline = pipelines.pipeline(kernel); pipeline != bound) {
@@ -165,13 +177,19 @@ void RecordedProgram::recordDispatch(const format::Dispatch &dispatch,
     vk.CmdPushConstants(buffer, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
                         dispatch.push_constants()->size(),
                         dispatch.push_constants()->data());
+  if (hasBase(dispatch)) {
+    vk.CmdDispatchBase(buffer, dispatch.base_x(), dispatch.base_y(),
+                       dispatch.base_z(), dispatch.groups_x(),
+                       dispatch.groups_y(), dispatch.groups_z());
+    return;
+  }
   if (!dispatch.indirect() || dispatch.indirect()->size() == 0) {
     vk.CmdDispatch(buffer, dispatch.groups_x(), dispatch.groups_y(),
                    dispatch.groups_z());
     return;
   }
   const format::Binding &counts = *dispatch.indirect()->Get(0);
-  vk.CmdDispatchIndirect(buffer, buffers[counts.buffer()], counts.offset());
+  vk.CmdDispatchIndirect(buffer, memory[counts.buffer()], counts.offset());
 }
 
 Result<std::unique_ptr<RecordedProgram>> RecordedProgram::record(
@@ -186,16 +204,11 @@ Result<std::unique_ptr<RecordedProgram>> RecordedProgram::record(
   if (timed)
     if (Status status = made->makeQueries(program); !status.ok())
       return status;
-  Result<VkCommandBuffer> allocated = pool->allocate();
-  if (!allocated.ok())
-    return allocated.status();
-  VkCommandBuffer commands = made->buffer = *allocated;
-  if (Status status = pool->begin(
-          commands, timed ? 0 : VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT);
-      !status.ok())
+  if (Status status = made->begin(timed); !status.ok())
     return status;
 
   const DeviceFunctions &vk = pool->device().functions();
+  VkCommandBuffer commands = made->buffers.back();
   recordBarrier(vk, commands, kAnyToKernel);
   uint32_t stamp = 0;
   auto timestamp = [&] {
@@ -209,7 +222,16 @@ Result<std::unique_ptr<RecordedProgram>> RecordedProgram::record(
   VkPipeline bound = VK_NULL_HANDLE;
   size_t set = 0;
   for (const format::Command *command : *program.commands()) {
-    if (command->barrier()) {
+    if (const format::Barrier *barrier = command->barrier()) {
+      if (barrier->submit()) {
+        // The barrier below orders submissions of a queue as it does commands.
+        if (Status status = pool->end(commands); !status.ok())
+          return status;
+        if (Status status = made->begin(timed); !status.ok())
+          return status;
+        commands = made->buffers.back();
+        bound = VK_NULL_HANDLE;
+      }
       recordBarrier(vk, commands, kKernelToKernel);
       continue;
     }

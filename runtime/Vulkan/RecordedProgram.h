@@ -23,7 +23,8 @@ public:
   ~RecordedProgram();
   RecordedProgram(const RecordedProgram &) = delete;
 
-  VkCommandBuffer commands() const { return buffer; }
+  /// One a submission, in order.
+  const std::vector<VkCommandBuffer> &commands() const { return buffers; }
 
   /// After a timed run has finished: when each dispatch ended, in nanoseconds
   /// after the program began, in the order of the program's dispatches. The
@@ -38,12 +39,14 @@ private:
   Status makeView(VkBuffer buffer, const format::Binding &binding,
                   VkFormat format, const std::string &name);
   Status makeQueries(const format::Program &program);
+  /// Begins the next command buffer.
+  Status begin(bool timed);
   void recordDispatch(const format::Dispatch &dispatch,
                       const Pipelines &pipelines, VkDescriptorSet set,
-                      const std::vector<VkBuffer> &buffers, VkPipeline &bound);
+                      const std::vector<VkBuffer> &memory, VkPipeline &bound);
 
   std::shared_ptr<CommandPool> pool;
-  VkCommandBuffer buffer = VK_NULL_HANDLE;
+  std::vector<VkCommandBuffer> buffers;
   VkDescriptorPool setPool = VK_NULL_HANDLE;
   std::vector<VkDescriptorSet> sets; ///< one a dispatch
   std::vector<VkBufferView> views;   ///< of texel bindings

@@ -80,9 +80,9 @@ void checkDispatches(const format::Target &target, const PhysicalDevice &device,
       const format::Dispatch *dispatch = command->dispatch();
       if (!dispatch)
         continue;
-      lacks.need(dispatch->groups_x(), most[0], "workgroups in x");
-      lacks.need(dispatch->groups_y(), most[1], "workgroups in y");
-      lacks.need(dispatch->groups_z(), most[2], "workgroups in z");
+      lacks.need(dispatch->base_x() + dispatch->groups_x(), most[0], "workgroups in x");
+      lacks.need(dispatch->base_y() + dispatch->groups_y(), most[1], "workgroups in y");
+      lacks.need(dispatch->base_z() + dispatch->groups_z(), most[2], "workgroups in z");
     }
 }
 

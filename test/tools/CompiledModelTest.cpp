@@ -1,7 +1,9 @@
 // A generated model, compiled and run on a device: the whole way but for the
 // command lines.
+#include "codegen/Target/TargetProfile.h"
 #include "test/lib/Weights/TinyLlama.h"
 #include "test/tools/DeviceModelTest.h"
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
@@ -147,6 +149,59 @@ TEST_F(CompiledModelTest, LongContextsAreSplit) {
     ASSERT_TRUE(session->evaluate(&known.back(), 1, row.data()).ok());
     known.push_back(largest(row.data()));
     EXPECT_EQ(sampled[i], known.back()) << "token " << i;
+  }
+}
+
+std::atomic<uint32_t> submissions, partsOfGrids;
+vulkan::DeviceFunctions real;
+
+// A device so slow that nearly every dispatch of a step would run into its
+// driver's watchdog: they are split, the step is many submissions, and not a
+// bit changes. The context is of two splits, so attention is split as well.
+TEST_F(CompiledModelTest, StepsShortOfTheWatchdog) {
+  contextSize = 512;
+  intercept = [](vulkan::DeviceFunctions &functions) {
+    real = functions;
+    functions.QueueSubmit = [](auto... arguments) {
+      ++submissions;
+      return real.QueueSubmit(arguments...);
+    };
+    functions.CmdDispatchBase = [](auto... arguments) {
+      ++partsOfGrids;
+      real.CmdDispatchBase(arguments...);
+    };
+  };
+  auto profile = findProfile("lavapipe");
+  ASSERT_TRUE(bool(profile));
+  profile->rates = {/*readGbPerSecond=*/1e-5, /*gflopPerSecond=*/1e-4,
+                    /*dispatchMicroseconds=*/20, /*watchdogSeconds=*/2};
+  ASSERT_FALSE(::llvm::errorToBool(::llvm::writeToOutput(
+      file("slow.json"), [&](::llvm::raw_ostream &os) {
+        os << printProfile(*profile);
+        return ::llvm::Error::success();
+      })));
+  std::vector<float> expected[2];
+  for (bool slow : {false, true}) {
+    compile("default", slow ? file("slow.json") : "lavapipe");
+    if (IsSkipped() || HasFatalFailure())
+      return;
+    submissions = partsOfGrids = 0;
+    std::vector<float> logits[2] = {evaluate(1), evaluate(16)};
+    std::vector<float> row(vocabulary);
+    ASSERT_TRUE(session->truncate(0).ok());
+    std::vector<uint32_t> tokens = someTokens(300);
+    ASSERT_TRUE(
+        session->evaluateLast(tokens.data(), tokens.size(), row.data()).ok());
+    logits[0].insert(logits[0].end(), row.begin(), row.end());
+    if (!slow) {
+      EXPECT_EQ(partsOfGrids, 0u);
+      std::move(logits, logits + 2, expected);
+      continue;
+    }
+    EXPECT_GT(partsOfGrids, 100u);
+    EXPECT_GT(submissions, 1000u);
+    EXPECT_TRUE(sameBits(expected[0], logits[0]));
+    EXPECT_TRUE(sameBits(expected[1], logits[1]));
   }
 }
 

@@ -61,6 +61,7 @@ protected:
   void open(bool validated, bool poisoned) {
     sprig::ModelOptions options;
     options.cacheFolder = "";
+    options.choice.intercept = intercept;
     if (validated) {
       options.choice.validation =
           sprig::vulkan::Instance::create({true, {}}).ok();
@@ -97,6 +98,8 @@ protected:
     return logits;
   }
 
+  /// May replace functions of the device.
+  std::function<void(sprig::vulkan::DeviceFunctions &)> intercept;
   ::llvm::SmallString<64> folder;
   std::unique_ptr<sprig::Session> session;
   size_t vocabulary = 0;

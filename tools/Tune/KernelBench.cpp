@@ -128,7 +128,7 @@ public:
 
   std::optional<double> time() override {
     tools::Stopwatch clock;
-    VkCommandBuffer commands = program->commands();
+    VkCommandBuffer commands = program->commands().front();
     if (!fence.reset().ok() ||
         !device->submit(&commands, 1, fence.handle()).ok() ||
         !fence.wait("a tuning").ok())

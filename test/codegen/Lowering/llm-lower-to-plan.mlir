@@ -71,7 +71,7 @@ module attributes {llm.model = {architecture = "llama", context = 2048, layers =
 // CHECK: plan.dispatch @embedding{{.*}} "embedding"
 // The product finds the factor of the norm that it was given.
 // CHECK-NOT: rms_factor
-// CHECK: plan.dispatch @[[QKV1]]({{.*}}) groups {{.*}} "layer 0 linear" {macs = 8192 : i64, touched = {{[0-9]+}} : i64}
+// CHECK: plan.dispatch @[[QKV1]]({{.*}}) groups {{.*}} "layer 0 linear" {macs = 8192 : i64, nanoseconds = {{[0-9]+}} : i64, touched = {{[0-9]+}} : i64}
 // CHECK: %[[K:.*]] = plan.view @kv_cache at 0 bytes 4096
 // CHECK: %[[V:.*]] = plan.view @kv_cache at 4096 bytes 4096
 // CHECK: plan.dispatch @rope_append{{.*}}out %[[K]], out %[[V]]) {{.*}} "layer 0 rope, append"

@@ -382,3 +382,26 @@ plan.target @t {
     plan.dispatch @k(read %0) groups [1, 1, 1]
   }
 }
+
+// -----
+
+// dispatch C6
+plan.target @t {
+  plan.kernel @k "f" {}
+  plan.program @p append width 1 {
+    // expected-error @below {{expects a base of three numbers of at least 0, but got array<i32: 0, -1, 0>}}
+    plan.dispatch @k() groups [1, 1, 1] base [0, -1, 0]
+  }
+}
+
+// -----
+
+// dispatch C6
+plan.target @t {
+  plan.kernel @k "f" {}
+  plan.program @p append width 1 {
+    %0 = plan.scratch "counts" bytes 12
+    // expected-error @below {{expects either a base or an indirect count, but got both}}
+    plan.dispatch @k() groups [1, 1, 1] base [0, 0, 0] indirect %0
+  }
+}

@@ -69,6 +69,12 @@ plan.target @first profile "lavapipe" {
     plan.dispatch @attention(in %x, inout %v, out %x) groups [8, 2, 1] indirect %c push [3, 4]
     // CHECK-NEXT: plan.barrier{{$}}
     plan.barrier
+    // CHECK-NEXT: plan.dispatch @linear_t1(in %[[W]], out %[[X]], inout %[[C]]) groups [9, 1, 1] base [9, 0, 0] {nanoseconds = 7 : i64}
+    plan.dispatch @linear_t1(in %w, out %x, inout %c) groups [9, 1, 1] base [9, 0, 0] {nanoseconds = 7 : i64}
+    // CHECK-NEXT: plan.barrier submit
+    plan.barrier submit
+    // CHECK-NEXT: plan.barrier indirect submit
+    plan.barrier indirect submit
   }
   // CHECK: plan.program @append_16 append width 16 {
   // CHECK-NEXT: }

@@ -76,6 +76,17 @@ const Case kCases[] = {
      "expects a range"},
     {"BindingEmpty", [](PackageT &p) { bind(p, 0, 0, 4, 1); },
      "expects a range"},
+    {"GridEnd",
+     [](PackageT &p) { firstDispatch(p).base_y = UINT32_MAX; },
+     "expects a grid of at most 4294967295 groups in each direction, but got 1 "
+     "from 4294967295"},
+    {"IndirectBase",
+     [](PackageT &p) {
+       for (auto &command : p.targets[0]->programs[3]->commands)
+         if (command->dispatch && !command->dispatch->indirect.empty())
+           command->dispatch->base_x = 1;
+     },
+     "expects either a base or an indirect argument"},
     {"BindingAccess", [](PackageT &p) { bind(p, 0, 256, 4, 0); },
      "expects access"},
     {"WrittenWeights", [](PackageT &p) { bind(p, 0, 256, 0, 3); }, "read only"},

@@ -2,6 +2,8 @@
 
 #include "../Tiny/DeviceTest.h"
 
+#include <atomic>
+
 using namespace sprig;
 using namespace sprig::test;
 
@@ -32,6 +34,47 @@ TEST_F(SessionTest, GivesTheSameOneStepAtATimeOrAhead) {
     std::vector<uint32_t> tokens = prompt(5);
     ASSERT_OK(session->start(tokens.data(), tokens.size(), 30));
     EXPECT_EQ(take(*session, 30), tinyGenerate(tokens, 30, 50));
+  }
+}
+
+std::atomic<uint32_t> submissions, partsOfGrids;
+vulkan::DeviceFunctions real;
+
+void countSubmissions(vulkan::DeviceFunctions &functions) {
+  real = functions;
+  functions.QueueSubmit = [](auto... arguments) {
+    ++submissions;
+    return real.QueueSubmit(arguments...);
+  };
+  functions.CmdDispatchBase = [](auto... arguments) {
+    ++partsOfGrids;
+    real.CmdDispatchBase(arguments...);
+  };
+}
+
+TEST_F(SessionTest, StepsOfSeveralSubmissions) {
+  for (bool parts : {false, true}) {
+    TinyOptions tiny;
+    tiny.parts = parts;
+    submissions = partsOfGrids = 0;
+    ModelOptions options = modelOptions();
+    options.choice.intercept = countSubmissions;
+    options.weights = WeightPlacement::InPlace;
+    auto opened = Model::open(tinyPackage("parts", tiny), options);
+    ASSERT_TRUE(opened.ok()) << opened.status().message();
+    auto session = Session::create(*opened, {});
+    ASSERT_TRUE(session.ok()) << session.status().message();
+    std::vector<uint32_t> tokens = prompt(20);
+    ASSERT_OK((*session)->start(tokens.data(), tokens.size(), 9));
+    EXPECT_EQ(take(**session, 9), tinyGenerate(tokens, 9, 50));
+    // 16 tokens, 4 tokens, and eight steps of one.
+    EXPECT_EQ(submissions, parts ? 12u : 10u);
+    EXPECT_EQ(partsOfGrids, parts ? 2u : 0u);
+    Result<std::vector<double>> times =
+        (*session)->measure(format::ProgramKind::append, 16, 30, true);
+    ASSERT_TRUE(times.ok()) << times.status().message();
+    EXPECT_EQ(times->size(), parts ? 3u : 2u);
+    EXPECT_TRUE(std::is_sorted(times->begin(), times->end()));
   }
 }
 

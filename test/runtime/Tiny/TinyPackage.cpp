@@ -192,6 +192,20 @@ PackageT tinyMetadata(const TinyOptions &options) {
   kernels.push_back(kernel("logits", 3, 8));
   kernels.push_back(kernel("counts", 1, 0));
   kernels.push_back(kernel("sample", 3, 4));
+  auto cut = [&](ProgramT &program) {
+    DispatchT &first = *program.commands[0]->dispatch;
+    if (!options.parts || first.groups_x < 2)
+      return;
+    auto rest = std::make_unique<CommandT>(*program.commands[0]);
+    first.groups_x /= 2;
+    rest->dispatch->base_x = first.groups_x;
+    rest->dispatch->groups_x -= first.groups_x;
+    auto between = std::make_unique<CommandT>();
+    between->barrier = std::make_unique<BarrierT>();
+    between->barrier->submit = true;
+    program.commands.insert(program.commands.begin() + 1, std::move(rest));
+    program.commands.insert(program.commands.begin() + 1, std::move(between));
+  };
   for (uint32_t width : options.appendWidths)
     target->programs.push_back(
         program(*target, ProgramKind::append, width, options.vocabulary));
@@ -201,6 +215,8 @@ PackageT tinyMetadata(const TinyOptions &options) {
   for (uint32_t width : options.logitsWidths)
     target->programs.push_back(
         program(*target, ProgramKind::logits, width, options.vocabulary));
+  for (auto &made : target->programs)
+    cut(*made);
   auto cache = std::make_unique<KvCacheT>();
   cache->name = "kv";
   cache->layers = cache->heads = cache->head_size = 1;

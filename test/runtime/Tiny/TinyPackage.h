@@ -23,6 +23,8 @@ struct TinyOptions {
   std::vector<uint32_t> appendWidths = {1, 4, 16};
   std::vector<uint32_t> sampleWidths = {1, 4, 16};
   std::vector<uint32_t> logitsWidths = {1, 4};
+  /// Every first dispatch in two parts, each in a submission of its own.
+  bool parts = false;
 };
 
 /// The metadata, to be changed by the test.
