@@ -219,8 +219,13 @@ LogicalResult Driver::runPasses(StringRef pipeline, StringRef temp) {
 }
 
 LogicalResult Driver::makePlan() {
-  std::string pipeline = "builtin.module(plan-pipeline{kernels=false context=" +
-                         std::to_string(options.context);
+  std::string pipeline = "builtin.module(";
+  if (options.treeNodes > 0)
+    pipeline += "llm-tree-verify{if-possible=true},";
+  pipeline += "plan-pipeline{kernels=false context=" +
+              std::to_string(options.context);
+  if (options.treeNodes > 0)
+    pipeline += " tree-nodes=" + std::to_string(options.treeNodes);
   auto add = [&](StringRef name, const auto &list, auto text) {
     if (!list.empty()) {
       pipeline += (" " + name + "=").str();

@@ -26,6 +26,9 @@ struct CompileOptions {
   int64_t context = 0; ///< 0: as imported
   int64_t cacheBits = 16; ///< of a key or value, where the source is imported
   std::vector<int64_t> widths;
+  /// Nodes of the largest tree of draft tokens that gets a program; 0: trees
+  /// only where the module has a function @verify of its own.
+  int64_t treeNodes = 0;
   /// Tokens that the reference evaluator runs, for the self-test of a package;
   /// unset: 16, but none where decoding a weight for it would take a gigabyte.
   std::optional<int64_t> selfTestTokens;

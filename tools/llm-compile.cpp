@@ -26,6 +26,7 @@ Examples:
   llm-compile model.gguf -o model.sprig --preset=w4a16 --calibrate=book.txt
   llm-compile model.gguf -o model.sprig --kv=8 --context=8192
   llm-compile model.gguf -o w3.mlir --emit=llm --quantize=w:3,group:64,method:mse
+  llm-compile model.gguf -o wide.sprig --tree=64
   llm-compile model.gguf -o small.sprig --prune=layers:4 --prune=ffn:0.2 --calibrate=book.txt
 )";
 
@@ -86,6 +87,8 @@ int main(int argc, char **argv) {
   std::string preset = "as-is", emit = "package", quantize;
   std::vector<std::string> prune;
   options.calibrationCache = defaultCalibrationCache();
+  // As wide as the logits of a self-test: larger trees would need more memory.
+  options.treeNodes = 16;
   bool wantTargets = false, wantPresets = false, json = false;
   bool noFallback = false;
   CLI::App app("Compiles a model for Vulkan devices.", "llm-compile");
@@ -153,6 +156,11 @@ int main(int argc, char **argv) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::Range(1, 4096));
+  app.add_option("--tree", options.treeNodes,
+                 "nodes of the largest tree of draft tokens that the package "
+                 "can verify in one step (llm-run --speculate); 0: no trees")
+      ->check(CLI::Range(0, 64))
+      ->capture_default_str();
   app.add_option("--self-test", options.selfTestTokens,
                  "tokens that the CPU reference evaluates, so that "
                  "'llm-run --self-test' can check a device; 0: none (default "

@@ -419,9 +419,13 @@ def TreeVerifyPass : Pass<"llm-tree-verify", "ModuleOp"> {
     ```
 
     Run it last, on the function that lowering gets. Attention with a mask other than causal, or with hidden blocks, and
-    appends with slots of their own are errors; a module that has a `@verify` keeps it.
+    appends with slots of their own are errors, or with `if-possible` remarks; a module that has a `@verify` keeps it.
   }];
   let dependentDialects = ["LLMDialect"];
+  let options = [
+    Option<"ifPossible", "if-possible", "bool", /*default=*/"false",
+           "Leave a module alone that no tree can be verified with">,
+  ];
 }
 
 #endif // SPRIG_TRANSFORMS_PASSES_TD

@@ -36,6 +36,7 @@ FailureOr<EmbeddingSpec> EmbeddingSpec::fromAttr(DictionaryAttr attr,
   reader.read("capacity", spec.capacity, 1);
   reader.maybe("scale", spec.scale);
   reader.read("positions", spec.positions);
+  reader.read("tree", spec.tree);
   reader.maybe("first", spec.first, 0);
   reader.maybe("table", spec.table, 1);
   if (spec.table && spec.table - spec.first < spec.rows)
@@ -61,6 +62,7 @@ DictionaryAttr EmbeddingSpec::toAttr(MLIRContext *context) const {
       .add("capacity", capacity)
       .add("scale", scale == 1 ? 0 : scale)
       .flag("positions", positions)
+      .flag("tree", tree)
       .add("first", first)
       .add("table", table)
       .done();
@@ -74,7 +76,7 @@ EmbeddingSpec::interface(const TargetProfile &profile,
   interface.key =
       llvm::formatv("embedding {0} {1}x{2} capacity {3} scale {4:e}{5}{6}",
                     format, rows, width, capacity, scale,
-                    positions ? " positions" : "",
+                    tree ? " tree positions" : positions ? " positions" : "",
                     table ? llvm::formatv(" first {0} of {1}", first, table)
                                 .str()
                           : std::string());
@@ -125,7 +127,8 @@ void EmbeddingSpec::build(KernelBuilder &b,
   int64_t steps = codec.stepsPerBlock(), elements = codec.blockElements();
   b.when(b.less(item, stepsOf(*this, codec)), [&] {
     // Padding rows may lie past the history's last slot.
-    Value slot = b.min(b.add(StepControl(b, control).base(), token),
+    StepControl step(b, control);
+    Value slot = b.min(b.add(step.base(), tree ? step.depth(token) : token),
                        b.index(capacity - 1));
     const int64_t all = table ? table : rows;
     Value row = positions

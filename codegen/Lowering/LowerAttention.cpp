@@ -285,7 +285,7 @@ LogicalResult lowerAnyAttention(ProgramLowering &p, AttentionT op, Value tree) {
   spec.softcap = op.getSoftcap() ? op.getSoftcap()->convertToDouble() : 0;
   spec.window = op.getWindow().value_or(0);
   spec.sinks = op.getSinks().value_or(0);
-  spec.tree = tree ? p.width() : 0;
+  spec.tree = tree ? kTreeStride : 0;
   if (failed(chooseSplits(p, spec, op)))
     return failure();
   SmallVector<Operand> operands = {

@@ -6,8 +6,11 @@ namespace mlir::llm {
 namespace {
 
 LogicalResult lowerEmbedding(ProgramLowering &p, EmbeddingOp op) {
-  auto ids = dyn_cast<BlockArgument>(p.resolve(op.getIds()));
-  if (!ids || ids.getArgNumber() > 1)
+  Value source = p.resolve(op.getIds());
+  auto ids = dyn_cast<BlockArgument>(source);
+  auto mask = source.getDefiningOp<TreeMaskOp>();
+  const bool depths = mask && source == mask.getDepths();
+  if (!depths && (!ids || ids.getArgNumber() > 1))
     return op.emitOpError("expects the token ids or the positions that the "
                           "function is given, but got ids that are computed");
   FailureOr<WeightOperand> table = p.tiledWeight(op.getTable(), op);
@@ -18,7 +21,9 @@ LogicalResult lowerEmbedding(ProgramLowering &p, EmbeddingOp op) {
   spec.rows = int64_t(table->layout.N);
   spec.width = int64_t(table->layout.K);
   spec.capacity = p.target().capacity();
-  spec.positions = ids.getArgNumber() == 1;
+  // Only ids lie in the history of a step over a tree.
+  spec.tree = depths && mask.getBase();
+  spec.positions = spec.tree || ids.getArgNumber() == 1;
   spec.scale = op.getScale() ? op.getScale()->convertToDouble() : 1.0;
   FailureOr<KernelInterface> interface =
       spec.interface(p.profile(), [&] { return op.emitOpError(); });

@@ -33,6 +33,10 @@ struct LowerToPlan final : impl::LowerToPlanPassBase<LowerToPlan> {
     if (targets.empty())
       return module.emitError("expects at least one target, but got none; give "
                               "targets=NAME[,NAME…]");
+    if (treeNodes < 0 || treeNodes > sprig::format::kMostNodes)
+      return module.emitError("expects trees of at most ")
+             << sprig::format::kMostNodes << " nodes, but got tree-nodes="
+             << treeNodes;
     std::vector<TargetProfile> profiles;
     int64_t widest = 1;
     for (StringRef name : targets) {
@@ -127,7 +131,7 @@ struct LowerToPlan final : impl::LowerToPlanPassBase<LowerToPlan> {
       }
     // A tree of one node is a decode step.
     for (int64_t width : profile.widths)
-      if (trees && width > 1 && width <= sprig::format::kMostNodes &&
+      if (trees && width > 1 && width <= treeNodes &&
           failed(
               ProgramLowering(target, *trees, plan::ProgramKind::verify, width)
                   .run()))

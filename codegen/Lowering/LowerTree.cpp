@@ -26,7 +26,7 @@ LogicalResult lowerMask(ProgramLowering &p, TreeMaskOp op) {
     return op.emitOpError("expects the base that the function is given, but "
                           "got none or another");
   TreeTableSpec spec;
-  spec.width = p.width();
+  spec.width = kTreeStride;
   Value table = p.scratch("tree", TreeTableSpec::bytes(spec.width));
   p.setView(op.getMask(), table, p.width());
   p.setView(op.getDepths(), table, p.width());
@@ -59,7 +59,7 @@ LogicalResult lowerVerify(ProgramLowering &p, TreeVerifyOp op) {
   SampleSpec sample;
   sample.vocabulary = p.rowElements(op.getLogits());
   sample.capacity = p.target().capacity();
-  sample.tree = p.width();
+  sample.tree = kTreeStride;
   Value drawn = p.scratch("drawn", uint64_t(p.width()) * 4);
   if (failed(p.dispatch(op, SampleSpec::kFamily, sample.toAttr(p.context()),
                         {{"logits", p.view(op.getLogits())},
@@ -94,7 +94,7 @@ LogicalResult lowerCompact(ProgramLowering &p, KVCompactOp op) {
   spec.kvHeads = type.getHeads();
   spec.headSize = type.getKeyWidth();
   spec.capacity = p.target().capacity();
-  spec.width = p.width();
+  spec.width = kTreeStride;
   spec.kv = cache->format;
   return p.dispatch(
       op, KvCompactSpec::kFamily, spec.toAttr(p.context()),

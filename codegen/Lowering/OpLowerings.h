@@ -4,6 +4,7 @@
 #define SPRIG_CODEGEN_LOWERING_OPLOWERINGS_H
 
 #include "codegen/Lowering/ProgramLowering.h"
+#include "runtime/Format/Control.h"
 
 namespace mlir::llm {
 
@@ -35,6 +36,10 @@ ArrayRef<OpLoweringRow> embeddingLowerings();
 ArrayRef<OpLoweringRow> linearLowerings();
 ArrayRef<OpLoweringRow> normLowerings();
 ArrayRef<OpLoweringRow> treeLowerings();
+
+/// Nodes that the table of a tree has room for, whatever the width: programs of
+/// all widths share their kernels.
+inline constexpr int64_t kTreeStride = sprig::format::kMostNodes;
 
 /// Positions of an append or an attention: those that the function is given, or
 /// the depths of a tree behind a base. The table of the tree, or null; the

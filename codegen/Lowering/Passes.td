@@ -71,7 +71,7 @@ def LowerToPlanPass : Pass<"llm-lower-to-plan", "ModuleOp"> {
     The function and the caches' symbols go; sources stay.
 
     Where `llm-tree-verify` has made a function `@verify`, programs of the kind `verify` come out of it, for the widths
-    from 2 to 64.
+    from 2 to `tree-nodes`.
 
     An operation that has no kernel is an error that names it.
 
@@ -95,6 +95,8 @@ def LowerToPlanPass : Pass<"llm-lower-to-plan", "ModuleOp"> {
            "Slots of the key-value caches; 0 keeps what the caches say">,
     Option<"logitWidths", "logits-widths", "int64_t", /*default=*/"16",
            "Widest step that gets a program for the logits of all rows; 0: none">,
+    Option<"treeNodes", "tree-nodes", "int64_t", /*default=*/"64",
+           "Nodes of the largest tree that gets a program, at most 64">,
   ];
 }
 

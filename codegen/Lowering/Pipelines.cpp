@@ -13,6 +13,7 @@ void buildPlanPipeline(OpPassManager &manager,
   lower.widths.assign(options.widths.begin(), options.widths.end());
   lower.context = options.context;
   lower.logitWidths = options.logitWidths;
+  lower.treeNodes = options.treeNodes;
   manager.addPass(createLowerToPlanPass(lower));
   // Memory before barriers: values that share bytes order the dispatches that
   // touch them.

@@ -22,6 +22,10 @@ struct PlanPipelineOptions : PassPipelineOptions<PlanPipelineOptions> {
       *this, "logits-widths",
       llvm::cl::desc("Widest step with a program for the logits of all rows"),
       llvm::cl::init(16)};
+  Option<int64_t> treeNodes{
+      *this, "tree-nodes",
+      llvm::cl::desc("Nodes of the largest tree with a program, at most 64"),
+      llvm::cl::init(64)};
   Option<bool> kernels{*this, "kernels",
                        llvm::cl::desc("Compile the kernels, too"),
                        llvm::cl::init(true)};

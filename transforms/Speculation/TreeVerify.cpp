@@ -2,6 +2,7 @@
 #include "dialects/LLM/LLM.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "transforms/Passes.h"
+#include "transforms/Remarks.h"
 
 namespace mlir::llm {
 #define GEN_PASS_DEF_TREEVERIFYPASS
@@ -14,6 +15,8 @@ using namespace mlir::llm;
 namespace {
 
 struct TreeVerifyPass final : llm::impl::TreeVerifyPassBase<TreeVerifyPass> {
+  using TreeVerifyPassBase::TreeVerifyPassBase;
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
     if (module.lookupSymbol("verify"))
@@ -21,27 +24,41 @@ struct TreeVerifyPass final : llm::impl::TreeVerifyPassBase<TreeVerifyPass> {
     auto forward = module.lookupSymbol<func::FuncOp>("forward");
     if (!forward || forward.getNumArguments() != 3 || forward.getNumResults() != 1 ||
         !forward.getBody().hasOneBlock()) {
+      if (ifPossible)
+        return;
       module.emitError("expects a function @forward(ids, positions, rows) -> logits, but got none");
       return signalPassFailure();
     }
-    if (failed(check(forward)))
-      return signalPassFailure();
-    convert(forward);
+    if (Refusal refusal = check(forward); !refusal.op)
+      convert(forward);
+    else if (ifPossible)
+      remark::missed(refusal.op->getLoc(), remark::RemarkOpts::name("llm-tree-verify").category(kRemarkCategory))
+          << ("no trees: " + refusal.why).str();
+    else {
+      refusal.op->emitOpError(refusal.why);
+      signalPassFailure();
+    }
   }
 
 private:
-  /// Refuses what a tree has no form of.
-  static LogicalResult check(func::FuncOp forward) {
-    WalkResult result = forward.walk([](Operation *op) -> WalkResult {
+  struct Refusal {
+    Operation *op = nullptr; ///< null: there is none
+    StringRef why;
+  };
+
+  /// What a tree has no form of.
+  static Refusal check(func::FuncOp forward) {
+    Refusal refusal;
+    forward.walk([&](Operation *op) -> WalkResult {
       auto attention = dyn_cast<AttentionOp>(op);
       if (attention && (attention.getMask() != MaskKind::Causal || attention.getBlocks()))
-        return attention.emitOpError("expects a causal mask without blocks to verify trees with, but got another");
+        refusal = {op, "expects a causal mask without blocks to verify trees with, but got another"};
       auto append = dyn_cast<KVAppendOp>(op);
       if (append && (append.getSlots() || append.getBase()))
-        return append.emitOpError("expects slots that are the positions, but got slots or a base of their own");
-      return WalkResult::advance();
+        refusal = {op, "expects slots that are the positions, but got slots or a base of their own"};
+      return refusal.op ? WalkResult::interrupt() : WalkResult::advance();
     });
-    return failure(result.wasInterrupted());
+    return refusal;
   }
 
   static void convert(func::FuncOp forward) {

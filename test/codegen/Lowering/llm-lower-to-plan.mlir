@@ -120,7 +120,7 @@ module attributes {llm.model = {architecture = "llama", context = 2048, layers =
 // A tree's table comes first, its walk and the moves of the cache last. One node is no tree.
 // TREE-NOT: plan.program @verify_1
 // TREE: plan.program @verify_4 verify width 4 {
-// TREE: plan.dispatch @tree_table_4_{{.*}}(inout %{{.*}}, out %[[TREE:.*]]) groups [1, 1, 1] "tree"
+// TREE: plan.dispatch @tree_table_64_{{.*}}(inout %{{.*}}, out %[[TREE:.*]]) groups [2, 1, 1] "tree"
 // TREE: plan.dispatch @rope_append{{.*}} "layer 0 rope, append"
 // TREE: plan.dispatch @attention{{.*}}in %[[TREE]]) groups [1, 4, 1] "layer 0 attention"
 // TREE: "head"
