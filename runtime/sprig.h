@@ -324,6 +324,62 @@ SPRIG_API sprig_code sprig_session_next(sprig_session *session,
 /* Forgets what was sampled beyond the last token taken. */
 SPRIG_API sprig_code sprig_session_stop(sprig_session *session);
 
+/*===-- Speculation: guesses verified in one step --------------------------===
+ *
+ * Drafts guess the next tokens as a tree, and one step of the device says which
+ * of them plain decoding would have sampled: the tokens are the same, there are
+ * only fewer steps. docs/speculation.md says when it pays. */
+
+typedef struct sprig_speculation {
+  size_t struct_bytes;
+  /* C string. NULL or "off": plain decoding. "ngram": what followed the same
+   * words before, in the prompt or the answer, whenever they occurred before.
+   * "auto": any draft there is, and only while it is faster by what was
+   * measured so far. */
+  const char *drafts;
+  uint32_t nodes; /* of a tree at most; 0: as many as the package takes */
+  int chain;      /* not 0: one path, without branches */
+} sprig_speculation;
+
+SPRIG_API void sprig_speculation_init(sprig_speculation *speculation);
+/* How sprig_session_start, sprig_session_next and sprig_generate go on from
+ * here; what was sampled ahead is forgotten. NULL: plainly.
+ * SPRIG_INVALID_ARGUMENT names a draft that does not exist or too many nodes,
+ * SPRIG_UNSUPPORTED a package without programs for trees (llm-compile
+ * --tree). */
+SPRIG_API sprig_code sprig_session_set_speculation(
+    sprig_session *session, const sprig_speculation *speculation);
+
+typedef struct sprig_speculation_counts {
+  size_t struct_bytes; /* set by the caller */
+  uint64_t steps;    /* of the device that sampled */
+  uint64_t trees;    /* of those, over trees */
+  uint64_t drafted;  /* guesses that were verified */
+  uint64_t accepted; /* of those, right */
+  uint64_t tokens;   /* given out */
+} sprig_speculation_counts;
+
+/* Since the last start or generation; all 0 without speculation. */
+SPRIG_API sprig_code sprig_session_get_speculation(
+    const sprig_session *session, sprig_speculation_counts *counts);
+
+/* Nodes of the largest tree that the package has a program for; 0: none. */
+SPRIG_API uint32_t sprig_session_largest_tree(const sprig_session *session);
+
+/* One step over a tree of your own. Node 0 is the last token of the sequence,
+ * as sampled and not fed yet, and parents[0] is -1; every other node comes
+ * after its parent. Appends to the sequence, and writes to `accepted` (room for
+ * `count`), what plain sampling would have brought: the tokens of the nodes
+ * that were right, then one more. `logits`: NULL, or `count` rows of
+ * `vocabulary` floats, of all nodes. SPRIG_INVALID_ARGUMENT names the node that
+ * is wrong; SPRIG_CONTEXT where the tree does not fit. */
+SPRIG_API sprig_code sprig_session_verify(sprig_session *session,
+                                          const uint32_t *tokens,
+                                          const int32_t *parents, size_t count,
+                                          uint32_t *accepted,
+                                          size_t *accepted_count,
+                                          float *logits);
+
 /*===-- Generation: a prompt to an answer --------------------------------===*/
 
 typedef enum sprig_finish {

@@ -18,4 +18,4 @@ endfunction()
 
 sprig_runtime_tool(llm-bench Bench/Measure.cpp Bench/Startup.cpp)
 sprig_runtime_tool(llm-inspect Inspect/Summary.cpp)
-sprig_runtime_tool(llm-run Run/Arguments.cpp)
+sprig_runtime_tool(llm-run Run/Arguments.cpp Run/Report.cpp)

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/sprig.h"
 #include "tools/Run/Arguments.h"
+#include "tools/Run/Report.h"
 #include "tools/Support/Json.h"
 #include "tools/Support/Process.h"
 
@@ -112,33 +113,22 @@ public:
       say("assistant", text);
     if (!saved())
       return failed();
+    sprig_speculation_counts counts{};
+    counts.struct_bytes = sizeof(counts);
+    sprig_session_get_speculation(session.get(), &counts);
+    const RunReport report = {args,  info,   result,      counts,
+                              text,  generated, loadSeconds, firstTokenSeconds,
+                              sprig_session_device_bytes(session.get())};
     if (args.json)
-      report(text, result);
+      std::puts(jsonReport(report).c_str());
     else
       std::printf("\n");
     if (args.stats)
-      summarise(result);
+      printSummary(report);
     return 0;
   }
 
 private:
-  /// One line on stderr, so that the text stays alone on stdout.
-  void summarise(const sprig_generation &result) {
-    auto rate = [](double count, double seconds) {
-      return seconds > 0 ? count / seconds : 0;
-    };
-    std::fflush(stdout);
-    std::fprintf(stderr,
-                 "prompt: %zu tokens, %.1f tokens/s; generated: %zu tokens, "
-                 "%.1f tokens/s; on %s\n",
-                 size_t(result.prompt_tokens),
-                 rate(double(result.computed_tokens), result.prefill_s),
-                 size_t(result.tokens),
-                 rate(result.tokens > 1 ? double(result.tokens - 1) : 0,
-                      result.decode_s),
-                 info.device);
-  }
-
   static void printPlan(void *self, const sprig_memory_plan *plan) {
     static_cast<Run *>(self)->progress.clear();
     auto mib = [](uint64_t bytes) { return double(bytes) / (1 << 20); };
@@ -193,7 +183,13 @@ private:
     sampling.repeat_penalty = float(args.penalty);
     sampling.repeat_last_n =
         uint32_t(std::min<uint64_t>(args.lastN, UINT32_MAX));
-    return sprig_session_set_sampling(created, &sampling) == SPRIG_OK;
+    sprig_speculation speculation;
+    sprig_speculation_init(&speculation);
+    speculation.drafts = args.speculate.c_str();
+    speculation.nodes = uint32_t(std::min<uint64_t>(args.tree, UINT32_MAX));
+    speculation.chain = args.chain;
+    return sprig_session_set_sampling(created, &sampling) == SPRIG_OK &&
+           sprig_session_set_speculation(created, &speculation) == SPRIG_OK;
   }
 
   /// A chat goes on from its messages, which lie beside the tokens.
@@ -353,40 +349,6 @@ private:
                     " tokens is full");
       }
     }
-  }
-
-  void report(const std::string &text, const sprig_generation &result) {
-    const char *finishes[] = {"length", "stop", "context"};
-    auto rate = [](double count, double seconds) {
-      return seconds > 0 ? count / seconds : 0;
-    };
-    Json json;
-    json.open('{');
-    json.pair("prompt_tokens", result.prompt_tokens);
-    json.pair("computed_tokens", result.computed_tokens);
-    json.key("tokens").open('[');
-    for (uint32_t token : generated)
-      json.value(token);
-    json.close().pair("text", text).pair("finish", finishes[result.finish]);
-    json.key("timing").open('{');
-    json.pair("load_s", loadSeconds).pair("first_token_s", firstTokenSeconds);
-    json.pair("prefill_s", result.prefill_s);
-    json.pair("prefill_tokens_per_s",
-              rate(double(result.computed_tokens), result.prefill_s));
-    json.pair("decode_s", result.decode_s);
-    double decoded = result.tokens > 1 ? double(result.tokens - 1) : 0;
-    json.pair("decode_tokens_per_s", rate(decoded, result.decode_s)).close();
-    json.key("memory").open('{');
-    json.pair("device_bytes", sprig_session_device_bytes(session.get()));
-    json.pair("weight_bytes", info.weight_bytes);
-    json.pair("kv_bytes", info.kv_bytes);
-    json.pair("peak_rss_bytes", peakResidentBytes()).close();
-    json.key("speculation").open('{').pair("mode", "off");
-    json.pair("steps", result.tokens).pair("drafted", 0).pair("accepted", 0);
-    json.pair("tokens_per_step", result.tokens ? 1.0 : 0.0).close();
-    json.pair("device", info.device).pair("target", info.target);
-    json.close();
-    std::puts(json.text().c_str());
   }
 
   const Arguments &args;

@@ -2,7 +2,7 @@
 //---------------------------------===//
 #pragma once
 
-#include "runtime/Session/Session.h"
+#include "runtime/Speculation/Speculator.h"
 #include "runtime/sprig.h"
 
 #include <new>
@@ -14,6 +14,7 @@ struct sprig_model {
 struct sprig_session {
   std::unique_ptr<sprig::Session> session;
   std::string note; ///< of the file that was loaded last
+  std::unique_ptr<sprig::Speculator> speculator; ///< null: plain decoding
 };
 
 namespace sprig::api {

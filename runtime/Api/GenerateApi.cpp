@@ -19,9 +19,10 @@ sprig_finish finishCode(Finish finish) {
   return SPRIG_FINISH_LENGTH;
 }
 
-Status generate(Session &session, const std::vector<uint32_t> &prompt,
+Status generate(sprig_session &held, const std::vector<uint32_t> &prompt,
                 const sprig_generate_options *options, sprig_on_token on_token,
                 void *user, sprig_generation *generation) {
+  Session &session = *held.session;
   sprig_generate_options given =
       readOptions(options, sprig_generate_options_init);
   GenerationOptions wanted;
@@ -35,7 +36,7 @@ Status generate(Session &session, const std::vector<uint32_t> &prompt,
   }
   Result<const Tokenizer *> tokenizer = session.model().text().tokenizer();
   Generation run(session, tokenizer.ok() ? *tokenizer : nullptr,
-                 std::move(wanted));
+                 std::move(wanted), held.speculator.get());
   if (Status status = run.start(prompt); !status.ok())
     return status;
   uint32_t token = 0;
@@ -84,7 +85,7 @@ sprig_code sprig_generate(sprig_session *session, const uint32_t *prompt,
       return status;
     if (Status status = needs(prompt, "prompt"); !status.ok() && count != 0)
       return status;
-    return generate(*session->session,
+    return generate(*session,
                     std::vector<uint32_t>(prompt, prompt + count), options,
                     on_token, user, generation);
   });
@@ -107,7 +108,7 @@ sprig_code sprig_generate_text(sprig_session *session, const char *prompt,
     if (!tokens.ok())
       return tokens.status();
     text.addBegin(*tokens);
-    return generate(*session->session, *tokens, options, on_token, user,
+    return generate(*session, *tokens, options, on_token, user,
                     generation);
   });
 }

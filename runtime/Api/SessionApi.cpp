@@ -48,7 +48,7 @@ sprig_code sprig_session_create(sprig_model *model,
         Session::create(model->model, wanted);
     if (!made.ok())
       return made.status();
-    *session = new sprig_session{std::move(*made), {}};
+    *session = new sprig_session{std::move(*made), {}, nullptr};
     return {};
   });
 }
@@ -175,8 +175,11 @@ sprig_code sprig_session_evaluate_last(sprig_session *session,
 sprig_code sprig_session_start(sprig_session *session, const uint32_t *tokens,
                                size_t count, uint64_t budget) {
   return onSession(session, [&](Session &held) -> Status {
-    Status status = needsTokens(tokens, count);
-    return status.ok() ? held.start(tokens, count, budget) : status;
+    if (Status status = needsTokens(tokens, count); !status.ok())
+      return status;
+    Speculator *speculator = session->speculator.get();
+    return speculator ? speculator->start(tokens, count, budget)
+                      : held.start(tokens, count, budget);
   });
 }
 
@@ -184,7 +187,8 @@ sprig_code sprig_session_next(sprig_session *session, uint32_t *token) {
   return onSession(session, [&](Session &held) -> Status {
     if (Status status = needs(token, "token"); !status.ok())
       return status;
-    Result<uint32_t> next = held.next();
+    Speculator *speculator = session->speculator.get();
+    Result<uint32_t> next = speculator ? speculator->next() : held.next();
     if (next.ok())
       *token = *next;
     return next.status();

@@ -13,9 +13,9 @@ double secondsBetween(std::chrono::steady_clock::time_point from,
 } // namespace
 
 Generation::Generation(Session &usedSession, const Tokenizer *usedTokenizer,
-                       GenerationOptions given)
+                       GenerationOptions given, Speculator *usedSpeculator)
     : session(usedSession), tokenizer(usedTokenizer), options(std::move(given)),
-      stops(options.stops) {
+      speculator(usedSpeculator), stops(options.stops) {
   if (tokenizer)
     stream.emplace(*tokenizer);
 }
@@ -36,8 +36,10 @@ Status Generation::start(const std::vector<uint32_t> &prompt) {
     ending = true;
     return session.append(prompt.data() + same, prompt.size() - same);
   }
-  return session.start(prompt.data() + same, prompt.size() - same,
-                       options.most);
+  const uint32_t *added = prompt.data() + same;
+  return speculator
+             ? speculator->start(added, prompt.size() - same, options.most)
+             : session.start(added, prompt.size() - same, options.most);
 }
 
 Status Generation::end(Finish reason, std::string &text) {
@@ -58,7 +60,9 @@ Result<bool> Generation::next(uint32_t &token, std::string &text) {
       return status;
     return false;
   }
-  Result<uint32_t> sampled = session.next();
+  // A tree's tokens come one by one as well, so that whatever ends the answer
+  // ends it where plain decoding would.
+  Result<uint32_t> sampled = speculator ? speculator->next() : session.next();
   if (!sampled.ok() && sampled.status().code() == StatusCode::Context) {
     if (Status status = end(Finish::Context, text); !status.ok())
       return status;

@@ -2,7 +2,7 @@
 //-------------------------------------===//
 #pragma once
 
-#include "runtime/Session/Session.h"
+#include "runtime/Speculation/Speculator.h"
 #include "runtime/Session/StopStrings.h"
 #include "runtime/Text/TokenStream.h"
 
@@ -30,9 +30,10 @@ struct GenerationTimes {
 class Generation {
 public:
   /// `tokenizer` may be null: then there is no text, and nothing but the number
-  /// of tokens and the context ends the answer.
+  /// of tokens and the context ends the answer. `speculator`, of the session,
+  /// may be null.
   Generation(Session &session, const Tokenizer *tokenizer,
-             GenerationOptions options);
+             GenerationOptions options, Speculator *speculator = nullptr);
 
   /// Makes the session hold `prompt`, of which it computes only what it does
   /// not hold already, and starts.
@@ -56,6 +57,7 @@ private:
   Session &session;
   const Tokenizer *tokenizer;
   GenerationOptions options;
+  Speculator *speculator;
   std::optional<TokenStream> stream;
   StopStrings stops;
   std::vector<uint32_t> made;

@@ -17,6 +17,7 @@ Session::create(std::shared_ptr<Model> model, const SessionOptions &options) {
   made->options.ahead =
       std::clamp<uint32_t>(options.ahead, 1, StepQueue::kMostUnderWay);
   made->recorded.resize(model->target().programs()->size());
+  made->trees = widthsOf(model->target(), ProgramKind::verify);
   Result<std::shared_ptr<vulkan::CommandPool>> pool =
       vulkan::CommandPool::create(model->device());
   if (!pool.ok())
@@ -254,7 +255,8 @@ Status Session::evaluate(const uint32_t *tokens, size_t count, float *logits) {
   return owner->ready();
 }
 
-Status Session::start(const uint32_t *tokens, size_t count, uint64_t wanted) {
+Status Session::start(const uint32_t *tokens, size_t count, uint64_t wanted,
+                      bool held) {
   if (wanted == 0)
     return {StatusCode::InvalidArgument,
             "expects a budget of at least one token, but got 0"};
@@ -264,6 +266,7 @@ Status Session::start(const uint32_t *tokens, size_t count, uint64_t wanted) {
   push(*step, filled);
   nextBase = filled;
   budget = wanted - 1;
+  holding = held;
   // Made while the prompt runs.
   if (budget > 0 && nextBase < capacity())
     if (Status status = prepare(ProgramKind::sample, 1); !status.ok())
@@ -278,7 +281,7 @@ void Session::push(uint64_t step, uint32_t slot) {
 /// Submits decode steps as far ahead as allowed. Each takes the token that the
 /// step before it left in the history.
 Status Session::pump() {
-  while (budget > 0 && pendingCount < options.ahead && nextBase < capacity()) {
+  while (!holding && budget > 0 && pendingCount < options.ahead && nextBase < capacity()) {
     Result<RecordedProgram *> decode = program(ProgramKind::sample, 1);
     if (!decode.ok())
       return decode.status();
@@ -292,7 +295,20 @@ Status Session::pump() {
 }
 
 Result<uint32_t> Session::next() {
+  if (acceptedCount > 0) {
+    --acceptedCount;
+    known.push_back(accepted[firstAccepted++]);
+    filled = uint32_t(known.size()) - 1;
+    const uint32_t token = known.back();
+    if (Status status = pump(); !status.ok())
+      return status;
+    return token;
+  }
   if (pendingCount == 0) {
+    if (budget > 0 && nextBase < capacity())
+      return Status(StatusCode::InvalidArgument,
+                    "expects a tree, or a session that is not held, but got "
+                    "neither");
     if (budget > 0)
       return Status(StatusCode::Context,
                     concat("the context of ", capacity(), " tokens is full"));
@@ -305,7 +321,7 @@ Result<uint32_t> Session::next() {
     return status;
   if (Status status = owner->ready(); !status.ok())
     return status;
-  uint32_t token = buffers.tokens()[first.slot];
+  uint32_t token = buffers.token(first.slot);
   uint32_t vocabulary = owner->metadata().model()->vocabulary();
   if (token >= vocabulary)
     return Status(StatusCode::DeviceError,
@@ -320,9 +336,15 @@ Result<uint32_t> Session::next() {
   return token;
 }
 
+Status Session::hold(bool wanted) {
+  holding = wanted;
+  return pump();
+}
+
 Status Session::stop() {
+  holding = false;
   budget = 0;
-  pendingCount = 0;
+  pendingCount = acceptedCount = 0;
   return queue->drain();
 }
 

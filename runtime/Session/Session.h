@@ -38,6 +38,8 @@ public:
   uint32_t cached() const { return filled; }
   uint32_t capacity() const;
   uint64_t deviceBytes() const { return buffers.allocated(); }
+  /// What came back from the device so far: tokens, counts, logits.
+  uint64_t bytesRead() const { return buffers.bytesRead(); }
 
   /// How many leading tokens of `tokens` the session holds already.
   size_t match(const uint32_t *tokens, size_t count) const;
@@ -71,18 +73,36 @@ public:
   Result<uint32_t> verify(const uint32_t *tokens, const int32_t *parents,
                           uint32_t count, uint32_t *accepted,
                           float *logits = nullptr);
+  /// The same for a drafting loop: `next` gives the tokens out one by one, and
+  /// no more than are left of the budget; what it has not given out is forgotten
+  /// like what is sampled ahead. Returns how many it will give.
+  Result<uint32_t> stepTree(const uint32_t *tokens, const int32_t *parents,
+                            uint32_t count);
   /// Nodes of the largest tree that the package has a program for; 0: none.
-  uint32_t largestTree() const;
+  uint32_t largestTree() const { return trees.empty() ? 0 : trees.back(); }
+  /// Widths of the programs for trees, rising.
+  const std::vector<uint32_t> &treeWidths() const { return trees; }
 
   /// Feeds tokens and starts to sample up to `budget` tokens, a few steps ahead
   /// of what `next` has taken. Without tokens it goes on from the last sampled
-  /// one.
-  Status start(const uint32_t *tokens, size_t count, uint64_t budget);
+  /// one. `held`: as after `hold(true)`.
+  Status start(const uint32_t *tokens, size_t count, uint64_t budget,
+               bool held = false);
   /// The next sampled token. StatusCode::Context when the cache is full,
   /// InvalidArgument when the budget is used up.
   Result<uint32_t> next();
   /// Drops what was sampled ahead.
   Status stop();
+  /// Tokens that `next` gives without a step of its own.
+  uint32_t waiting() const { return pendingCount + acceptedCount; }
+  /// Whether the next of them is what a step ahead samples.
+  bool waitsForStep() const { return acceptedCount == 0 && pendingCount > 0; }
+  /// Tokens of the budget that no step was submitted for.
+  uint64_t left() const { return budget; }
+  /// While held, no steps are submitted ahead, so that the caller can take
+  /// `stepTree` instead. Ends with `stop` and `start`.
+  Status hold(bool wanted);
+  bool held() const { return holding; }
 
   /// Makes pipelines and records the commands of a program that will be needed.
   Status prepare(format::ProgramKind kind, uint32_t width);
@@ -109,6 +129,9 @@ private:
   Status checkFeed(const uint32_t *tokens, size_t count) const;
   Status checkTree(const uint32_t *tokens, const int32_t *parents,
                    uint32_t count) const;
+  /// Runs a tree; leaves what was accepted, and one more, in `accepted`.
+  Result<uint32_t> runTree(const uint32_t *tokens, const int32_t *parents,
+                           uint32_t count, float *logits);
   /// Feeds known[filled…] and `tokens` by inner programs, and the end of them
   /// by one of `kind`; returns that step's number.
   Result<uint64_t> feed(const uint32_t *tokens, size_t count,
@@ -125,6 +148,7 @@ private:
   SessionBuffers buffers;
   std::shared_ptr<vulkan::CommandPool> pool;
   std::vector<Recorded> recorded; ///< one a program of the target
+  std::vector<uint32_t> trees;    ///< widths of the programs for trees
   std::unique_ptr<StepQueue> queue;
 
   std::vector<uint32_t> known;
@@ -137,6 +161,10 @@ private:
   };
   std::array<Pending, StepQueue::kMostUnderWay> pending;
   uint32_t firstPending = 0, pendingCount = 0;
+  /// What a tree brought and `next` has not given out yet.
+  std::array<uint32_t, format::kMostNodes> accepted;
+  uint32_t firstAccepted = 0, acceptedCount = 0;
+  bool holding = false;
   uint64_t budget = 0;   ///< tokens that may still be asked for
   uint32_t nextBase = 0; ///< slot that the next decode step starts from
 };

@@ -96,6 +96,7 @@ SessionBuffers::runOnce(vulkan::CommandPool &pool,
 Status SessionBuffers::readLogits(vulkan::CommandPool &pool, uint32_t rows,
                                   uint32_t vocabulary, float *out) {
   uint64_t bytes = 4 * uint64_t(rows) * vocabulary;
+  readBytes += bytes;
   if (mappedLogits) {
     std::memcpy(out, mappedLogits, bytes);
     return {};

@@ -2,6 +2,7 @@
 //----------------------------===//
 #pragma once
 
+#include "runtime/Format/Control.h"
 #include "runtime/Model/Model.h"
 #include "runtime/Session/SessionFile.h"
 #include "runtime/Vulkan/CommandPool.h"
@@ -18,10 +19,12 @@ public:
   const std::vector<VkBuffer> &all() const { return table; }
   VkBuffer control() const { return table[controlIndex]; }
   VkBuffer history() const { return table[historyIndex]; }
-  /// The host's view of the history.
-  const volatile uint32_t *tokens() const { return mappedHistory; }
-  /// The host's view of the control block.
-  const volatile uint32_t *block() const { return mappedControl; }
+  /// What the device left in a slot of the history.
+  uint32_t token(uint32_t slot) { return read(mappedHistory + slot); }
+  /// What it left in the control block.
+  uint32_t word(format::ControlWord word) { return read(mappedControl + word); }
+  /// Bytes that the host has read from what steps left.
+  uint64_t bytesRead() const { return readBytes; }
   uint64_t allocated() const;
   bool hasLogits() const { return logitsIndex != UINT32_MAX; }
 
@@ -47,12 +50,18 @@ private:
   Status runOnce(vulkan::CommandPool &pool,
                  const std::function<void(VkCommandBuffer)> &record);
 
+  uint32_t read(const volatile uint32_t *from) {
+    readBytes += sizeof(*from);
+    return *from;
+  }
+
   std::shared_ptr<vulkan::Device> device;
   vulkan::Buffers owned, readback;
   std::vector<VkBuffer> table;
   uint32_t controlIndex = 0, historyIndex = 0, logitsIndex = UINT32_MAX;
   const volatile uint32_t *mappedHistory = nullptr;
   const volatile uint32_t *mappedControl = nullptr;
+  uint64_t readBytes = 0;
   const float *mappedLogits = nullptr; ///< null: the host cannot reach them
 };
 

@@ -1,14 +1,11 @@
 #include "runtime/Session/Session.h"
 #include "runtime/Support/Strings.h"
 
+#include <algorithm>
+
 namespace sprig {
 
 using format::ProgramKind;
-
-uint32_t Session::largestTree() const {
-  std::vector<uint32_t> widths = widthsOf(owner->target(), ProgramKind::verify);
-  return widths.empty() ? 0 : widths.back();
-}
 
 Status Session::checkTree(const uint32_t *tokens, const int32_t *parents,
                           uint32_t count) const {
@@ -19,7 +16,7 @@ Status Session::checkTree(const uint32_t *tokens, const int32_t *parents,
   if (most == 0)
     return {StatusCode::Unsupported,
             "expects a package with programs for trees, but it has none; "
-            "compile it with llm-tree-verify among its passes"};
+            "compile it with --tree=16"};
   if (count == 0 || count > most)
     return refuse("expects a tree of 1 to ", most, " nodes, but got ", count);
   if (filled + 1 != known.size())
@@ -48,18 +45,14 @@ Status Session::checkTree(const uint32_t *tokens, const int32_t *parents,
   return {};
 }
 
-Result<uint32_t> Session::verify(const uint32_t *tokens, const int32_t *parents,
-                                 uint32_t count, uint32_t *accepted,
-                                 float *logits) {
-  if (Status status = stop(); !status.ok())
-    return status;
+Result<uint32_t> Session::runTree(const uint32_t *tokens,
+                                  const int32_t *parents, uint32_t count,
+                                  float *logits) {
   if (Status status = checkTree(tokens, parents, count); !status.ok())
     return status;
-  uint32_t width = 0;
-  for (uint32_t candidate : widthsOf(owner->target(), ProgramKind::verify))
-    if (candidate >= count && width == 0)
-      width = candidate;
-  Result<vulkan::RecordedProgram *> step = program(ProgramKind::verify, width);
+  Result<vulkan::RecordedProgram *> step =
+      program(ProgramKind::verify,
+              *std::lower_bound(trees.begin(), trees.end(), count));
   if (!step.ok())
     return step.status();
   std::array<uint8_t, format::kMostNodes> packed;
@@ -79,22 +72,51 @@ Result<uint32_t> Session::verify(const uint32_t *tokens, const int32_t *parents,
     if (Status status = buffers.readLogits(*pool, count, vocabulary, logits);
         !status.ok())
       return status;
-  const uint32_t taken = buffers.block()[format::Accepted];
+  const uint32_t taken = buffers.word(format::Accepted);
   if (taken >= count)
     return Status(StatusCode::DeviceError,
                   concat("expects fewer than ", count,
                          " accepted nodes, but the device says ", taken));
   for (uint32_t i = 0; i <= taken; ++i) {
-    const uint32_t token = buffers.tokens()[filled + 1 + i];
+    const uint32_t token = buffers.token(filled + 1 + i);
     if (token >= vocabulary)
       return Status(StatusCode::DeviceError,
                     concat("expects a token id below ", vocabulary,
                            ", but the device sampled ", token));
     accepted[i] = token;
   }
-  known.insert(known.end(), accepted, accepted + taken + 1);
-  filled += taken + 1;
   return taken + 1;
+}
+
+Result<uint32_t> Session::verify(const uint32_t *tokens, const int32_t *parents,
+                                 uint32_t count, uint32_t *out, float *logits) {
+  if (Status status = stop(); !status.ok())
+    return status;
+  Result<uint32_t> taken = runTree(tokens, parents, count, logits);
+  if (!taken.ok())
+    return taken;
+  std::copy_n(accepted.begin(), *taken, out);
+  known.insert(known.end(), out, out + *taken);
+  filled += *taken;
+  return taken;
+}
+
+Result<uint32_t> Session::stepTree(const uint32_t *tokens,
+                                   const int32_t *parents, uint32_t count) {
+  if (waiting() > 0 || budget == 0)
+    return Status(StatusCode::InvalidArgument,
+                  concat("expects a tree when all sampled tokens are taken and "
+                         "some of the budget is left, but ",
+                         waiting(), " wait and ", budget, " are left"));
+  Result<uint32_t> taken = runTree(tokens, parents, count, nullptr);
+  if (!taken.ok())
+    return taken;
+  // Where the device goes on from, should it be asked to.
+  nextBase = filled + *taken;
+  firstAccepted = 0;
+  acceptedCount = uint32_t(std::min<uint64_t>(*taken, budget));
+  budget -= acceptedCount;
+  return acceptedCount;
 }
 
 } // namespace sprig

@@ -10,6 +10,7 @@ bool parseArguments(int argc, char **argv, Arguments &args, int &exitCode) {
       "llm-run model.sprig -p \"Once upon a time\" -n 64\n"
       "llm-run model.sprig --chat --temperature=0.8 --top-p=0.95 --seed=7\n"
       "llm-run model.sprig --tokens 1,2,3 --json\n"
+      "llm-run model.sprig -f letter.txt --speculate=auto --stats\n"
       "llm-run model.sprig -f rules.txt -n 0 --save-session rules.session\n"
       "llm-run model.sprig --load-session rules.session -p \"May I?\"\n"
       "llm-run --list-devices");
@@ -38,6 +39,13 @@ bool parseArguments(int argc, char **argv, Arguments &args, int &exitCode) {
   options.texts("--stop", args.stops, "TEXT",
                 "Ends before this text; may be given again");
   options.flag("--ignore-eos", args.ignoreEnd, "End tokens do not end");
+  options.text("--speculate", args.speculate, "DRAFT",
+               "Guesses ahead, for the same tokens in fewer steps: off, auto, "
+               "ngram (off)");
+  options.number("--tree", args.tree, "N",
+                 "Guesses of a step at most, with the token before them; 0: as "
+                 "many as the package takes (0)");
+  options.flag("--chain", args.chain, "Guesses in a row, without branches");
   options.text("--save-session", args.saveSession, "FILE",
                "At the end, saves the text so far with all that was computed");
   options.text("--load-session", args.loadSession, "FILE",

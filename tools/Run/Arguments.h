@@ -10,14 +10,15 @@ namespace sprig::tools {
 
 struct Arguments {
   std::string model, prompt, file, device, target, weights = "auto", cache;
+  std::string speculate = "off";
   std::string saveSession, loadSession;
   std::vector<uint32_t> tokens;
   std::vector<std::string> stops;
-  uint64_t count = 128, topK = 0, seed = 0, lastN = 64;
+  uint64_t count = 128, topK = 0, seed = 0, lastN = 64, tree = 0;
   double temperature = 0, topP = 1, minP = 0, penalty = 1;
   bool chat = false, ignoreEnd = false, json = false, listDevices = false,
        noCache = false, selfTest = false, special = false, stats = false,
-       poison = false, fragile = false;
+       poison = false, fragile = false, chain = false;
 };
 
 /// False where the program ends with `exitCode`: help, or an error that was

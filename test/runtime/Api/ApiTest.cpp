@@ -213,6 +213,25 @@ TEST_F(Api, RefusesNonsense) {
   EXPECT_EQ(sprig_session_set_sampling(session, &sampling),
             SPRIG_INVALID_ARGUMENT);
   EXPECT_NE(strstr(sprig_last_error(), "min-p"), nullptr);
+  // A package without programs for trees, and arguments that are not there.
+  sprig_speculation speculation;
+  sprig_speculation_init(&speculation);
+  speculation.drafts = "ngram";
+  EXPECT_EQ(sprig_session_set_speculation(session, &speculation),
+            SPRIG_UNSUPPORTED);
+  EXPECT_NE(strstr(sprig_last_error(), "--tree=16"), nullptr);
+  EXPECT_EQ(sprig_session_set_speculation(session, nullptr), SPRIG_OK);
+  EXPECT_EQ(sprig_session_largest_tree(session), 0u);
+  uint32_t token = 0;
+  int32_t parent = -1;
+  size_t count = 0;
+  EXPECT_EQ(sprig_session_verify(session, &token, &parent, 1, &token, &count,
+                                 nullptr),
+            SPRIG_UNSUPPORTED);
+  EXPECT_EQ(sprig_session_verify(session, &token, nullptr, 1, &token, &count,
+                                 nullptr),
+            SPRIG_INVALID_ARGUMENT);
+  EXPECT_STREQ(sprig_last_error(), "expects a `parents`, but got NULL");
   std::vector<uint32_t> many(65);
   EXPECT_EQ(sprig_session_append(session, many.data(), many.size()),
             SPRIG_CONTEXT);

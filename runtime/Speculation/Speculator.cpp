@@ -1,0 +1,190 @@
+#include "runtime/Speculation/Speculator.h"
+#include "runtime/Speculation/NgramDraft.h"
+#include "runtime/Support/Strings.h"
+
+#include <algorithm>
+
+namespace sprig {
+namespace {
+
+/// What a tree has to promise to take the place of plain steps: `auto` may not
+/// lose where its estimates are a little off.
+constexpr double kMargin = 1.08;
+/// A wait of less than this part of a step was none: the token was there
+/// before it was asked for, so it says nothing about the step.
+constexpr double kWaited = 0.1;
+
+double secondsBetween(std::chrono::steady_clock::time_point from,
+                      std::chrono::steady_clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+} // namespace
+
+Result<std::unique_ptr<Speculator>>
+Speculator::create(Session &session, const SpeculationOptions &options) {
+  const uint32_t largest = session.largestTree();
+  if (largest == 0)
+    return Status(StatusCode::Unsupported,
+                  "expects a package with programs for trees to speculate "
+                  "with, but it has none; compile it with --tree=16");
+  if (options.nodes > largest || options.nodes == 1)
+    return Status(StatusCode::InvalidArgument,
+                  concat("expects trees of 2 to ", largest,
+                         " nodes (what the package was compiled for), but got ",
+                         options.nodes));
+  std::unique_ptr<Speculator> made(new Speculator(session, options));
+  if (made->options.nodes == 0)
+    made->options.nodes = largest;
+  made->always = true;
+  for (const std::string &name : options.drafts)
+    if (name == "auto" && options.drafts.size() == 1) {
+      made->always = false;
+      made->drafts.push_back(std::make_unique<NgramDraft>());
+    } else if (name == "ngram") {
+      made->drafts.push_back(std::make_unique<NgramDraft>());
+    } else {
+      return Status(StatusCode::InvalidArgument,
+                    concat("expects the drafts auto, or ngram, but got '", name,
+                           "'"));
+    }
+  if (made->drafts.empty())
+    return Status(StatusCode::InvalidArgument,
+                  "expects the name of a draft, but got none");
+  for (auto &draft : made->drafts)
+    draft->reserve(size_t(session.capacity()) + 1);
+  return made;
+}
+
+Speculator::Speculator(Session &used, const SpeculationOptions &given)
+    : session(used), options(given), spent(used.treeWidths()) {}
+
+Speculator::~Speculator() { (void)session.stop(); }
+
+Status Speculator::start(const uint32_t *tokens, size_t count,
+                         uint64_t budget) {
+  made = {};
+  timed = fresh = false; // the first token takes as long as the prompt
+  last = Clock::now();
+  if (Status status = session.start(tokens, count, budget, /*held=*/true);
+      !status.ok())
+    return status;
+  return follow(/*sampled=*/false); // while the device reads the prompt
+}
+
+Status Speculator::follow(bool sampled) {
+  for (auto &draft : drafts)
+    if (Status status = draft->follow(session.tokens(), sampled); !status.ok())
+      return status;
+  return {};
+}
+
+Result<uint32_t> Speculator::take() {
+  const Clock::time_point asked = Clock::now();
+  const bool step = session.waitsForStep();
+  Result<uint32_t> token = session.next();
+  if (!token.ok())
+    return token;
+  ++made.tokens;
+  const Clock::time_point came = Clock::now();
+  if (step) {
+    ++made.steps;
+    // The caller's own time lies between two tokens, but not where the step
+    // was submitted in this call.
+    const bool waited = fresh || secondsBetween(asked, came) >
+                                     kWaited * secondsBetween(last, came);
+    if (timed && waited)
+      spent.plain(secondsBetween(last, came));
+    timed = waited;
+    fresh = false;
+    last = came;
+  }
+  if (Status status = follow(/*sampled=*/true); !status.ok())
+    return status;
+  return token;
+}
+
+Result<uint32_t> Speculator::next() {
+  if (session.waiting() == 0 && session.left() > 0) {
+    Result<uint32_t> nodes = propose();
+    if (!nodes.ok())
+      return nodes;
+    if (*nodes > 1) {
+      if (Status status = stepTree(*nodes); !status.ok())
+        return status;
+    } else {
+      last = Clock::now();
+      timed = fresh = true;
+      if (Status status = session.hold(false); !status.ok())
+        return status;
+    }
+  }
+  Result<uint32_t> token = take();
+  if (!token.ok() || session.held() || session.left() == 0)
+    return token;
+  // Plain steps are under way. Where a tree is worth more, no others follow
+  // them, and it is proposed again when their tokens are there.
+  Result<uint32_t> nodes = propose();
+  if (!nodes.ok())
+    return nodes;
+  if (*nodes > 1)
+    if (Status status = session.hold(true); !status.ok())
+      return status;
+  return token;
+}
+
+Result<uint32_t> Speculator::propose() {
+  // A tree has a token in the cache less than the sequence, and may bring one
+  // more than it is deep.
+  const uint64_t slots = session.capacity() + 1 - session.tokens().size();
+  const uint64_t depth = std::min<uint64_t>(session.left(), slots);
+  if (!spent.known() || depth < 2)
+    return 1u;
+  const uint32_t most = uint32_t(std::min<uint64_t>(options.nodes, slots));
+  tree.reset(session.tokens().back(),
+             uint32_t(std::min<uint64_t>(depth, most) - 1));
+  for (auto &draft : drafts)
+    if (Status status = draft->propose(tree, most); !status.ok())
+      return status;
+  tree.rank();
+  if (options.chain)
+    tree.keepChain();
+  uint32_t best = 1;
+  double rate = always ? 0 : kMargin;
+  for (uint32_t width : session.treeWidths()) {
+    const uint32_t nodes = std::min({width, tree.size(), most});
+    if (nodes < 2)
+      break;
+    if (double gained = tree.expected(nodes) / spent.cost(nodes);
+        gained > rate) {
+      rate = gained;
+      best = nodes;
+    }
+    if (width >= most)
+      break;
+  }
+  return best;
+}
+
+Status Speculator::stepTree(uint32_t nodes) {
+  tree.cut(nodes, cut);
+  const std::vector<uint32_t> &widths = session.treeWidths();
+  const uint32_t width = *std::lower_bound(widths.begin(), widths.end(), nodes);
+  // Pipelines that are made now are no part of the step.
+  if (Status status = session.prepare(format::ProgramKind::verify, width);
+      !status.ok())
+    return status;
+  const Clock::time_point began = Clock::now();
+  Result<uint32_t> brought =
+      session.stepTree(cut.tokens.data(), cut.parents.data(), cut.count);
+  if (!brought.ok())
+    return brought.status();
+  spent.tree(width, secondsBetween(began, Clock::now()));
+  ++made.steps;
+  ++made.trees;
+  made.drafted += cut.count - 1;
+  made.accepted += *brought - 1;
+  return {};
+}
+
+} // namespace sprig

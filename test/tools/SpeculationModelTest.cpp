@@ -1,0 +1,301 @@
+// Drafts on a generated model: the tokens are those of plain decoding, whatever
+// is guessed, however the answer ends.
+#include "runtime/Session/Generation.h"
+#include "runtime/sprig.h"
+#include "test/lib/Weights/TinyLlama.h"
+#include "test/tools/DeviceModelTest.h"
+#include <cstdlib>
+#include <new>
+#include <random>
+
+namespace {
+thread_local size_t allocations = 0; // of this thread: drivers have their own
+} // namespace
+
+void *operator new(size_t bytes) {
+  ++allocations;
+  if (void *memory = std::malloc(bytes ? bytes : 1))
+    return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void *memory) noexcept { std::free(memory); }
+void operator delete(void *memory, size_t) noexcept { std::free(memory); }
+
+using namespace mlir;
+using namespace mlir::llm;
+using namespace sprig;
+
+namespace {
+
+class SpeculationModelTest : public mlir::llm::testing::DeviceModelTest {
+protected:
+  void SetUp() override {
+    DeviceModelTest::SetUp();
+    ASSERT_FALSE(::llvm::errorToBool(mlir::llm::testing::writeTinyLlama(
+        file("tiny.gguf"),
+        *mlir::llm::testing::tinyLlamaVariant("default"))));
+    CompileOptions options = optionsFor(file("tiny.gguf"), "lavapipe");
+    options.context = 128;
+    options.widths = {1, 2, 4, 16};
+    options.treeNodes = 16;
+    compile(options);
+    if (HasFatalFailure())
+      return;
+    open(/*validated=*/true, /*poisoned=*/true);
+    if (IsSkipped())
+      return;
+    // A text that repeats itself, so that there is something to guess.
+    std::mt19937 random(2);
+    for (int i = 0; i < 30; ++i)
+      prompt.push_back(random() % 6);
+  }
+
+  std::unique_ptr<Speculator> speculator(std::string name, bool chain = false,
+                                         uint32_t nodes = 0) {
+    SpeculationOptions options;
+    options.drafts = {std::move(name)};
+    options.chain = chain;
+    options.nodes = nodes;
+    auto made = Speculator::create(*session, options);
+    EXPECT_TRUE(made.ok()) << made.status().message();
+    return std::move(*made);
+  }
+
+  struct Answer {
+    std::vector<uint32_t> tokens;
+    std::string text;
+    Finish finish;
+    bool operator==(const Answer &) const = default;
+  };
+
+  Answer generate(GenerationOptions options, Speculator *with,
+                  const Tokenizer *tokenizer = nullptr) {
+    EXPECT_TRUE(session->truncate(0).ok());
+    return goOn(std::move(options), with, tokenizer);
+  }
+  Answer goOn(GenerationOptions options, Speculator *with,
+              const Tokenizer *tokenizer = nullptr) {
+    Generation run(*session, tokenizer, std::move(options), with);
+    Status status = run.start(prompt);
+    EXPECT_TRUE(status.ok()) << status.message();
+    Answer answer;
+    uint32_t token;
+    std::string text;
+    while (true) {
+      auto more = run.next(token, text);
+      EXPECT_TRUE(more.ok()) << more.status().message();
+      answer.text += text;
+      if (!more.ok() || !*more)
+        break;
+    }
+    answer.tokens = run.tokens();
+    answer.finish = run.finish();
+    return answer;
+  }
+
+  std::vector<uint32_t> prompt;
+};
+
+TEST_F(SpeculationModelTest, TokensAreThoseOfPlainDecoding) {
+  Sampling greedy, all, nucleus, penalised;
+  all.temperature = 0.7f, all.seed = 3;
+  nucleus.temperature = 0.6f, nucleus.topP = 0.8f, nucleus.topK = 12;
+  nucleus.minP = 0.05f;
+  penalised.temperature = 0.5f, penalised.repeatPenalty = 1.1f;
+  penalised.repeatLastN = 16, penalised.seed = 9;
+  GenerationOptions options;
+  options.most = 60;
+  uint64_t trees = 0, accepted = 0;
+  for (const Sampling &sampling : {greedy, all, nucleus, penalised}) {
+    ASSERT_TRUE(session->setSampling(sampling).ok());
+    const Answer plain = generate(options, nullptr);
+    ASSERT_EQ(plain.tokens.size(), 60u);
+    for (const char *name : {"ngram", "auto"})
+      for (bool chain : {false, true}) {
+        auto with = speculator(name, chain);
+        EXPECT_EQ(generate(options, with.get()), plain)
+            << name << (chain ? " in chains" : "") << " at temperature "
+            << sampling.temperature;
+        EXPECT_EQ(with->counts().tokens, 60u);
+        EXPECT_LE(with->counts().steps, 60u);
+        trees += with->counts().trees;
+        accepted += with->counts().accepted;
+      }
+  }
+  EXPECT_GT(trees, 0u);
+  EXPECT_GT(accepted, 0u);
+}
+
+TEST_F(SpeculationModelTest, AnswersEndWherePlainOnesDo) {
+  auto with = speculator("ngram");
+  // Every number of tokens: inside of trees, too.
+  for (uint64_t most : {1u, 2u, 3u, 5u, 8u, 13u, 21u}) {
+    GenerationOptions options;
+    options.most = most;
+    const Answer plain = generate(options, nullptr);
+    const Answer got = generate(options, with.get());
+    EXPECT_EQ(got, plain) << most << " tokens";
+    EXPECT_EQ(session->tokens().size(), prompt.size() + most);
+    // And both go on from there alike.
+    GenerationOptions more;
+    more.most = 4;
+    prompt = session->tokens();
+    const Answer next = goOn(more, with.get());
+    EXPECT_EQ(generate(more, nullptr), next) << "after " << most;
+    prompt.resize(30);
+  }
+  // The context.
+  GenerationOptions endless;
+  endless.most = 1000;
+  const Answer plain = generate(endless, nullptr);
+  EXPECT_EQ(plain.finish, Finish::Context);
+  EXPECT_EQ(generate(endless, with.get()), plain);
+  EXPECT_EQ(generate(endless, speculator("auto").get()), plain);
+}
+
+TEST_F(SpeculationModelTest, EndTokensAndStopStringsCutInsideOfTrees) {
+  auto tokenizer = session->model().text().tokenizer();
+  if (!tokenizer.ok())
+    GTEST_SKIP() << tokenizer.status().message();
+  auto with = speculator("ngram");
+  GenerationOptions options;
+  options.most = 60;
+  const Answer whole = generate(options, nullptr, *tokenizer);
+  EXPECT_EQ(generate(options, with.get(), *tokenizer), whole);
+  // Each part of the text ends it once.
+  for (size_t at = 0; at + 2 < whole.text.size(); at += 5) {
+    GenerationOptions stopped = options;
+    stopped.stops = {whole.text.substr(at, 2)};
+    const Answer plain = generate(stopped, nullptr, *tokenizer);
+    EXPECT_EQ(generate(stopped, with.get(), *tokenizer), plain)
+        << "at '" << stopped.stops[0] << "'";
+  }
+  // With ends ignored there are more tokens, or as many.
+  options.ignoreEnd = true;
+  const Answer more = generate(options, nullptr, *tokenizer);
+  EXPECT_EQ(generate(options, with.get(), *tokenizer), more);
+}
+
+TEST_F(SpeculationModelTest, TheLoopAllocatesNothingAndReadsLittle) {
+  // Validation layers allocate on the thread that calls them.
+  open(/*validated=*/false, /*poisoned=*/false);
+  if (IsSkipped() || HasFatalFailure())
+    return;
+  auto with = speculator("ngram");
+  ASSERT_TRUE(with->start(prompt.data(), prompt.size(), 90).ok());
+  for (int i = 0; i < 60; ++i) // all programs were made
+    ASSERT_TRUE(with->next().ok());
+  const uint64_t trees = with->counts().trees, steps = with->counts().steps;
+  const uint64_t read = session->bytesRead();
+  const size_t before = allocations;
+  for (int i = 0; i < 25; ++i)
+    ASSERT_TRUE(with->next().ok());
+  EXPECT_EQ(allocations - before, 0u);
+  EXPECT_GT(with->counts().trees, trees);
+  EXPECT_LE(session->bytesRead() - read,
+            1024 * (with->counts().steps - steps));
+}
+
+TEST_F(SpeculationModelTest, WhatDoesNotFitIsNamed) {
+  auto message = [&](std::vector<std::string> drafts, uint32_t nodes) {
+    SpeculationOptions options;
+    options.drafts = std::move(drafts);
+    options.nodes = nodes;
+    auto made = Speculator::create(*session, options);
+    return made.ok() ? std::string() : made.status().message();
+  };
+  EXPECT_NE(message({"oracle"}, 0).find("'oracle'"), std::string::npos);
+  EXPECT_NE(message({}, 0).find("name of a draft"), std::string::npos);
+  EXPECT_NE(message({"ngram"}, 17).find("2 to 16 nodes"), std::string::npos);
+  EXPECT_NE(message({"ngram"}, 1).find("but got 1"), std::string::npos);
+  EXPECT_EQ(message({"ngram"}, 2), "");
+
+  // Nodes that would lie behind the last slot are refused, and the last slot is
+  // used.
+  std::vector<uint32_t> tokens(session->capacity() - 3, 1);
+  ASSERT_TRUE(session->start(tokens.data(), tokens.size(), 1).ok());
+  auto last = session->next();
+  ASSERT_TRUE(last.ok());
+  std::vector<uint32_t> nodes(4, *last), accepted(4);
+  std::vector<int32_t> star = {-1, 0, 0, 0};
+  auto refused =
+      session->verify(nodes.data(), star.data(), 4, accepted.data());
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.status().code(), StatusCode::Context);
+  EXPECT_TRUE(session->verify(nodes.data(), star.data(), 3, accepted.data()).ok());
+}
+
+TEST_F(SpeculationModelTest, TheCInterfaceSpeculates) {
+  GenerationOptions plain;
+  plain.most = 90;
+  const std::vector<uint32_t> expected = generate(plain, nullptr).tokens;
+  sprig_model *model = nullptr;
+  sprig_session *held = nullptr;
+  sprig_model_options modelOptions;
+  sprig_model_options_init(&modelOptions);
+  modelOptions.cache_folder = "";
+  ASSERT_EQ(sprig_model_open(package().c_str(), &modelOptions, &model), SPRIG_OK);
+  ASSERT_EQ(sprig_session_create(model, nullptr, &held), SPRIG_OK);
+  EXPECT_EQ(sprig_session_largest_tree(held), 16u);
+  sprig_speculation speculation;
+  sprig_speculation_init(&speculation);
+  speculation.drafts = "ngram,oracle";
+  EXPECT_EQ(sprig_session_set_speculation(held, &speculation),
+            SPRIG_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(sprig_last_error()).find("'oracle'"), std::string::npos);
+  speculation.drafts = "ngram";
+  ASSERT_EQ(sprig_session_set_speculation(held, &speculation), SPRIG_OK);
+  std::vector<uint32_t> tokens;
+  auto keep = [](void *user, uint32_t token, const char *, size_t) {
+    if (token != UINT32_MAX)
+      static_cast<std::vector<uint32_t> *>(user)->push_back(token);
+    return 0;
+  };
+  sprig_generate_options options;
+  sprig_generate_options_init(&options);
+  options.max_tokens = 90;
+  options.ignore_end = 1;
+  ASSERT_EQ(sprig_generate(held, prompt.data(), prompt.size(), &options, keep,
+                           &tokens, nullptr),
+            SPRIG_OK)
+      << sprig_last_error();
+  EXPECT_EQ(tokens, expected);
+  sprig_speculation_counts counts{};
+  counts.struct_bytes = sizeof(counts);
+  ASSERT_EQ(sprig_session_get_speculation(held, &counts), SPRIG_OK);
+  EXPECT_EQ(counts.tokens, 90u);
+  EXPECT_LT(counts.steps, 90u);
+
+  // Trees of the caller's own: what is wrong with one is said, and nothing
+  // changes.
+  ASSERT_EQ(sprig_session_truncate(held, 0), SPRIG_OK);
+  ASSERT_EQ(sprig_session_start(held, prompt.data(), prompt.size(), 1), SPRIG_OK);
+  uint32_t last = 0;
+  ASSERT_EQ(sprig_session_next(held, &last), SPRIG_OK);
+  auto verify = [&](std::vector<uint32_t> nodes, std::vector<int32_t> parents) {
+    std::vector<uint32_t> accepted(nodes.size() + 1);
+    size_t count = 0;
+    sprig_code code = sprig_session_verify(held, nodes.data(), parents.data(),
+                                           nodes.size(), accepted.data(),
+                                           &count, nullptr);
+    EXPECT_EQ(sprig_session_length(held), prompt.size() + 1 + count);
+    return code == SPRIG_OK ? std::to_string(count)
+                            : std::string(sprig_last_error());
+  };
+  EXPECT_NE(verify({last, 1, 2}, {-1, 2, 1}).find("parent of node 1"),
+            std::string::npos); // a cycle
+  EXPECT_NE(verify({last, 1}, {-1, 7}).find("parent of node 1"),
+            std::string::npos);
+  EXPECT_NE(verify({last, 1}, {-1, -2}).find("parent of node 1"),
+            std::string::npos);
+  EXPECT_NE(verify({last, 1u << 20}, {-1, 0}).find("node 1 is 1048576"),
+            std::string::npos);
+  EXPECT_NE(verify(std::vector<uint32_t>(17, last), std::vector<int32_t>(17, 0))
+                .find("1 to 16 nodes"),
+            std::string::npos);
+  EXPECT_EQ(verify({last, expected[1], expected[2]}, {-1, 0, 1}), "3");
+  sprig_session_destroy(held);
+  sprig_model_close(model);
+}
+
+} // namespace

@@ -1,0 +1,29 @@
+// What llm-run says about a run.
+#ifndef SPRIG_TOOLS_RUN_REPORT_H
+#define SPRIG_TOOLS_RUN_REPORT_H
+
+#include "runtime/sprig.h"
+#include "tools/Run/Arguments.h"
+
+namespace sprig::tools {
+
+struct RunReport {
+  const Arguments &args;
+  const sprig_model_info &info;
+  const sprig_generation &result;
+  const sprig_speculation_counts &counts;
+  const std::string &text;
+  const std::vector<uint32_t> &tokens; ///< generated
+  double loadSeconds, firstTokenSeconds;
+  uint64_t deviceBytes;
+};
+
+/// The object of --json.
+std::string jsonReport(const RunReport &report);
+
+/// Of --stats: lines on stderr, so that the text stays alone on stdout.
+void printSummary(const RunReport &report);
+
+} // namespace sprig::tools
+
+#endif // SPRIG_TOOLS_RUN_REPORT_H
