@@ -121,11 +121,45 @@ static void readScales(ConfigKeys &keys, const Family &family,
       family.scaledEmbedding ? std::sqrt(double(config.width)) : 1.0);
   config.residualScale = keys.positive("residual_multiplier", 1.0);
   config.logitScale = 1.0 / keys.positive("logits_scaling", 1.0);
+  // MiniCPM's names, of muP: the depth's factor is shared out over the layers.
+  if (keys.has("scale_emb"))
+    config.embeddingScale = keys.positive("scale_emb");
+  if (keys.has("scale_depth"))
+    config.residualScale =
+        keys.positive("scale_depth") / std::sqrt(double(config.layers.size()));
+  if (keys.has("dim_model_base"))
+    config.logitScale = keys.positive("dim_model_base") / double(config.width);
   for (auto [key, cap] :
        {std::pair("attn_logit_softcapping", &config.attentionSoftcap),
         std::pair("final_logit_softcapping", &config.logitSoftcap)})
     if (keys.has(key))
       *cap = keys.positive(key);
+}
+
+/// Qwen's layers without experts, and the width of those with them.
+static void readDenseLayers(ConfigKeys &keys, ModelConfig &config) {
+  const int64_t step = keys.size("decoder_sparse_step", 1);
+  const std::vector<double> dense = keys.reals("mlp_only_layers");
+  const int64_t width = keys.size("moe_intermediate_size", 0, 0);
+  for (auto [index, layer] : llvm::enumerate(config.layers)) {
+    layer.dense = (index + 1) % size_t(step) != 0 ||
+                  llvm::is_contained(dense, double(index));
+    if (!layer.dense && width != 0)
+      layer.feedForward = width;
+  }
+}
+
+/// Baichuan's configurations do not say what sets the larger models apart.
+static void readBaichuan(ConfigKeys &keys, ModelConfig &config) {
+  if (!keys.has("max_position_embeddings"))
+    keys.fail("max_position_embeddings",
+              "expects the positions of a model with rotation, but got none: "
+              "Baichuan 13B has ALiBi, which is not supported");
+  if (config.vocabulary == 125696)
+    keys.fail("vocab_size", "expects a head that is used as it is, but got "
+                            "Baichuan 2's 125696 rows, which are normalised; "
+                            "that is not supported");
+  keys.ignore({"model_max_length"});
 }
 
 static void readExperts(ConfigKeys &keys, const Family &family,
@@ -135,9 +169,12 @@ static void readExperts(ConfigKeys &keys, const Family &family,
     keys.refuse("num_experts", "a mixture of experts");
     return;
   }
-  config.experts = keys.size("num_local_experts");
+  config.experts = keys.size(keys.first({"num_local_experts", "num_experts"}));
   config.expertsUsed = keys.size("num_experts_per_tok");
-  config.normaliseExperts = true;
+  // Mixtral's always are; others say so.
+  config.normaliseExperts =
+      keys.flag("norm_topk_prob", !keys.has("num_experts"));
+  readDenseLayers(keys, config);
   if (config.expertsUsed > config.experts)
     keys.fail("num_experts_per_tok",
               "expects at most the " + Twine(config.experts) +
@@ -146,7 +183,8 @@ static void readExperts(ConfigKeys &keys, const Family &family,
 
 static void readBiases(ConfigKeys &keys, ModelConfig &config) {
   const bool attention = keys.flag("attention_bias", false);
-  config.biasedQKV |= attention || keys.flag("qkv_bias", false);
+  config.biasedQKV |= attention || keys.flag("qkv_bias", false) ||
+                      keys.flag("use_qkv_bias", false);
   config.biasedOutput = attention;
   config.biasedFeedForward = keys.flag("mlp_bias", false);
 }
@@ -160,7 +198,7 @@ static void refuseOthers(ConfigKeys &keys) {
   keys.refuse("clip_qkv", "clamping of queries, keys and values");
   keys.refuse("use_parallel_residual", "a parallel residual");
   keys.refuse("num_nextn_predict_layers", "multi-token prediction");
-  keys.refuse("no_rope_layers", "layers without rotation");
+  keys.refuse("qk_layernorm", "a layer norm of queries and keys");
   keys.refuse("text_config", "a model of several modalities");
   keys.refuse("vision_config", "a model of several modalities");
   if (!keys.flag("scale_attn_weights", true))
@@ -269,6 +307,8 @@ Expected<CheckpointConfig> mlir::llm::readCheckpointConfig(StringRef path) {
   readScales(keys, *family, config);
   readExperts(keys, *family, config);
   readBiases(keys, config);
+  if (type == "baichuan")
+    readBaichuan(keys, config);
   if (const json *quantised = keys.child("quantization_config"))
     config.quantisation =
         readQuantisation(keys.within("quantization_config", *quantised));

@@ -128,6 +128,24 @@ static RopeConfig readOne(ConfigKeys &top, ConfigKeys keys,
   return rope;
 }
 
+/// Layers without rotation: a list in which they are 0, or every so many.
+static void readUnrotated(ConfigKeys &keys, const Family &family,
+                          ModelConfig &config) {
+  const std::vector<double> list = keys.reals("no_rope_layers");
+  const int64_t every =
+      keys.size("no_rope_layer_interval", family.unrotatedEvery, 0);
+  if (!list.empty() && list.size() != config.layers.size())
+    return keys.fail("no_rope_layers",
+                     "expects one of " + Twine(config.layers.size()) +
+                         " layers each, but got " + Twine(list.size()));
+  for (auto [index, layer] : llvm::enumerate(config.layers)) {
+    const bool turns = list.empty()
+                           ? every == 0 || (int64_t(index) + 1) % every != 0
+                           : list[index] != 0.0;
+    layer.rope = turns ? 0 : -1;
+  }
+}
+
 void mlir::llm::readCheckpointRope(ConfigKeys &keys, const Family &family,
                                    ModelConfig &config) {
   if (config.learnedPositions) {
@@ -143,6 +161,7 @@ void mlir::llm::readCheckpointRope(ConfigKeys &keys, const Family &family,
   const StringRef key = keys.first({"rope_parameters", "rope_scaling"});
   ConfigKeys parameters = within(keys, key);
   const bool byLayer = parameters.has("full_attention");
+  readUnrotated(keys, family, config);
   config.ropes.push_back(
       readOne(keys, byLayer ? within(parameters, "full_attention") : parameters,
               config, family.ropeBase));

@@ -8,6 +8,8 @@ using llvm::StringRef;
 
 // One row a family, in alphabetical order of what checkpoints call it.
 static const Family kFamilies[] = {
+    // The 7B models; those with ALiBi are refused, see readBaichuan.
+    {.checkpoint = "baichuan", .names = &kBaichuanNames},
     {
         .gguf = "gemma2",
         .checkpoint = "gemma2",
@@ -47,8 +49,9 @@ static const Family kFamilies[] = {
     },
     // Granite is llama with factors on embedding, residual, attention and
     // logits, which any GGUF file may state.
-    {.gguf = "granite", .interleavedInGGUF = true},
+    {.gguf = "granite", .checkpoint = "granite", .interleavedInGGUF = true},
     {.gguf = "llama", .checkpoint = "llama", .interleavedInGGUF = true},
+    {.checkpoint = "minicpm"},
     {.checkpoint = "mistral"},
     {
         .checkpoint = "mixtral",
@@ -77,6 +80,23 @@ static const Family kFamilies[] = {
         .qkNorm = QKNorm::Head,
         .windowByFlag = true,
     },
+    {
+        .checkpoint = "qwen3_moe",
+        .names = &kQwenMoeNames,
+        .qkNorm = QKNorm::Head,
+        .windowByFlag = true,
+        .experts = true,
+    },
+    {
+        .gguf = "smollm3",
+        .checkpoint = "smollm3",
+        .interleavedInGGUF = true,
+        .ropeBase = 2e6,
+        .unrotatedEvery = 4,
+        .windowByFlag = true,
+        .tied = true,
+    },
+    {.gguf = "stablelm", .checkpoint = "stablelm", .norm = NormKind::Layer},
 };
 
 llvm::ArrayRef<Family> mlir::llm::families() { return kFamilies; }

@@ -39,6 +39,9 @@ struct Family {
   double ropeBase = 10000.0;
   /// Layers with a window turn by this base; 0: all turn alike.
   double windowBase = 0.0;
+  /// Every so many layers one is not rotated, unless the file lists them; 0:
+  /// all are.
+  int64_t unrotatedEvery = 0;
   /// Every so many layers one sees everything, whatever the window; 0: the
   /// window is that of all layers.
   int64_t fullEvery = 0;

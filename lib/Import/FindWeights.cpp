@@ -161,7 +161,7 @@ private:
       found.afterFeedForward = norm(prefix + names.afterFeedForward);
     const int64_t D = config.width, F = layer.feedForward;
     const bool biased = config.biasedFeedForward;
-    if (config.experts != 0)
+    if (config.experts != 0 && !layer.dense)
       return findExperts(F, found);
     if (config.gated && !has(names.gate) && has(names.packedGateUp)) {
       found.gate = part(names.packedGateUp, 2 * F, D, 0, F, biased);

@@ -139,6 +139,9 @@ static void readRope(FamilyKeys &keys, const Family &family,
                   Twine(rope.dimensions));
   readRopeScaling(keys, config, rope);
   config.ropes.push_back(rope);
+  if (family.unrotatedEvery != 0)
+    for (auto [index, layer] : llvm::enumerate(config.layers))
+      layer.rope = (int64_t(index) + 1) % family.unrotatedEvery ? 0 : -1;
   if (family.windowBase == 0.0)
     return;
   RopeConfig local;

@@ -29,6 +29,7 @@ struct LayerConfig {
   int64_t feedForward = 0; ///< F; 0: the layer has no feed-forward block
   int64_t window = 0;      ///< positions that attention sees; 0: all
   int64_t rope = 0;        ///< index into `ropes`; -1: nothing is rotated
+  bool dense = false;      ///< no experts, though the model has some
 };
 
 struct ModelConfig {

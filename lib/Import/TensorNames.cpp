@@ -75,9 +75,27 @@ static constexpr TensorNames mixtralNames() {
   return names;
 }
 
+static constexpr TensorNames qwenMoeNames() {
+  TensorNames names = mixtralNames();
+  names.oneRouter = "mlp.gate";
+  names.oneExpert = "mlp.experts.";
+  names.oneGate = "gate_proj";
+  names.oneUp = "up_proj";
+  names.oneDown = "down_proj";
+  return names;
+}
+
+static constexpr TensorNames baichuanNames() {
+  TensorNames names = llamaNames();
+  names.packedQKV = "self_attn.W_pack";
+  return names;
+}
+
 const TensorNames kLlamaNames = llamaNames();
 const TensorNames kSandwichNames = sandwichNames();
 const TensorNames kMixtralNames = mixtralNames();
+const TensorNames kQwenMoeNames = qwenMoeNames();
+const TensorNames kBaichuanNames = baichuanNames();
 
 const TensorNames kGPT2Names = {
     .root = "transformer.",

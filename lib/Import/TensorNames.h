@@ -42,7 +42,8 @@ struct TensorNames {
 extern const TensorNames kGGUFNames;
 /// Checkpoints in the manner of Llama; norms after the blocks change what the
 /// one before the feed-forward block is called.
-extern const TensorNames kLlamaNames, kSandwichNames, kGPT2Names, kMixtralNames;
+extern const TensorNames kLlamaNames, kSandwichNames, kGPT2Names, kMixtralNames,
+    kQwenMoeNames, kBaichuanNames;
 
 } // namespace mlir::llm
 

@@ -1,6 +1,7 @@
-// The tiny checkpoints of ../shared/reference, compiled from their folders and
-// run on a device, against the logits that the transformers library computed.
-#include "test/lib/Import/TinyCheckpoint.h"
+// The tiny checkpoints of ../shared/reference, and generated ones, compiled
+// from their folders and run on a device, against the logits that the
+// transformers library computed.
+#include "test/lib/Import/GeneratedCheckpoint.h"
 #include "test/tools/DeviceModelTest.h"
 
 using namespace mlir;
@@ -10,31 +11,18 @@ using mlir::llm::testing::ExpectedLogits;
 
 namespace {
 
-class FamiliesTest : public DeviceModelTest,
-                     public ::testing::WithParamInterface<const char *> {
+class FamiliesTest : public DeviceModelTest {
 protected:
-  void SetUp() override {
-    checkpoint = std::string(SPRIG_SHARED_DIR "/reference/tiny/") + GetParam();
-    if (!llvm::sys::fs::exists(checkpoint))
-      GTEST_SKIP() << "needs " << checkpoint;
-    DeviceModelTest::SetUp();
-  }
-
-  std::string checkpoint;
+  /// The model in `checkpoint`, compiled and run on a device, gives the logits
+  /// that it expects.
+  void expectLogits(const std::string &checkpoint, CompileOptions options);
 };
 
-TEST_P(FamiliesTest, LogitsAreThoseOfTransformers) {
+void FamiliesTest::expectLogits(const std::string &checkpoint,
+                                CompileOptions options) {
   llvm::Expected<ExpectedLogits> expected =
       mlir::llm::testing::readExpectedLogits(checkpoint);
   ASSERT_TRUE(bool(expected)) << llvm::toString(expected.takeError());
-  CompileOptions options = optionsFor(checkpoint, "lavapipe");
-  options.context = 64;
-  options.widths = {1, 4, 16};
-  // Keys and values of 16 bits alone move these logits by up to 2.8e-3, in the
-  // reference evaluator, too.
-  const std::string name = GetParam();
-  if (name == "gemma3" || name == "llama-tied-bf16")
-    options.cacheBits = 32;
   compile(options);
   if (!HasFatalFailure())
     open(/*validated=*/false, /*poisoned=*/false);
@@ -64,18 +52,66 @@ TEST_P(FamiliesTest, LogitsAreThoseOfTransformers) {
   }
 }
 
+class TinyOnDevice : public FamiliesTest,
+                     public ::testing::WithParamInterface<const char *> {};
+
+TEST_P(TinyOnDevice, LogitsAreThoseOfTransformers) {
+  const std::string name = GetParam();
+  const std::string checkpoint = SPRIG_SHARED_DIR "/reference/tiny/" + name;
+  if (!llvm::sys::fs::exists(checkpoint))
+    GTEST_SKIP() << "needs " << checkpoint;
+  CompileOptions options = optionsFor(checkpoint, "lavapipe");
+  options.context = 64;
+  options.widths = {1, 4, 16};
+  // Keys and values of 16 bits alone move these logits by up to 2.8e-3, in the
+  // reference evaluator, too.
+  if (name == "gemma3" || name == "llama-tied-bf16")
+    options.cacheBits = 32;
+  expectLogits(checkpoint, options);
+}
+
+class VariantsOnDevice : public FamiliesTest,
+                         public ::testing::WithParamInterface<std::string> {};
+
+TEST_P(VariantsOnDevice, LogitsAreThoseOfTransformers) {
+  const std::string checkpoint = file("checkpoint");
+  ASSERT_FALSE(llvm::sys::fs::create_directories(checkpoint));
+  llvm::Error written =
+      mlir::llm::testing::writeVariant(GetParam(), checkpoint);
+  ASSERT_FALSE(bool(written)) << llvm::toString(std::move(written));
+  CompileOptions options = optionsFor(checkpoint, "lavapipe");
+  options.context = 64;
+  options.widths = {1, 16};
+  options.cacheBits = 32;
+  expectLogits(checkpoint, options);
+}
+
 std::string nameOf(const ::testing::TestParamInfo<const char *> &info) {
   std::string name = info.param;
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiny, FamiliesTest,
+INSTANTIATE_TEST_SUITE_P(Tiny, TinyOnDevice,
                          ::testing::Values("gemma2", "gemma3", "gpt2", "llama",
                                            "llama-head-dim-24",
                                            "llama-tied-bf16", "llama3-rope",
                                            "mistral-swa", "olmo2", "phi3",
                                            "qwen2", "qwen3"),
                          nameOf);
+
+/// A model takes a second or two, so these few unless SPRIG_ALL_VARIANTS is
+/// set: what no tiny checkpoint has.
+std::vector<std::string> deviceVariants() {
+  if (!std::getenv("SPRIG_ALL_VARIANTS"))
+    return {"llama-odd-widths", "llama-all-biases", "stablelm-bias", "granite",
+            "smollm3-list"};
+  return mlir::llm::testing::variantNames();
+}
+INSTANTIATE_TEST_SUITE_P(Generated, VariantsOnDevice,
+                         ::testing::ValuesIn(deviceVariants()),
+                         [](const auto &info) {
+                           return nameOf({info.param.c_str(), info.index});
+                         });
 
 } // namespace

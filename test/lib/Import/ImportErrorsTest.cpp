@@ -11,7 +11,7 @@ TEST_F(ImportTest, RefusesOtherArchitectures) {
   const std::string message = refusal(SmallModel("mamba"));
   EXPECT_MESSAGE(message, path("model.gguf"));
   EXPECT_MESSAGE(message, "general.architecture expects one of gemma2, gemma3, gpt2, granite, llama, olmo2, "
-                          "phi3, qwen2, qwen3, but got 'mamba'");
+                          "phi3, qwen2, qwen3, smollm3, stablelm, but got 'mamba'");
 }
 
 TEST_F(ImportTest, RefusesFilesThatAreNoModels) {

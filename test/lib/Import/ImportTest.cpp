@@ -173,6 +173,29 @@ TEST_F(ImportTest, ScalesOfGranite) {
   EXPECT_EQ(all<AddOp>().size(), 4u);
 }
 
+TEST_F(ImportTest, LayersWithoutRotationOfSmolLM3) {
+  SmallModel model("smollm3");
+  model.key("block_count", uint32_t(4));
+  for (const auto &[name, shape] : std::map(model.tensors))
+    for (int layer = 2; layer < 4 && name.starts_with("blk.1."); ++layer)
+      model.tensors["blk." + std::to_string(layer) + name.substr(5)] = shape;
+  import(model);
+  EXPECT_EQ(all<RopeOp>().size(), 6u);
+  EXPECT_TRUE(all<RopeOp>().front().getInterleaved());
+}
+
+TEST_F(ImportTest, LayerNormsOfStableLM) {
+  SmallModel model("stablelm");
+  model.without("attention.layer_norm_rms_epsilon").key("attention.layer_norm_epsilon", 1e-5f);
+  model.key("rope.dimension_count", uint32_t(4));
+  for (const char *name : {"blk.0.attn_norm", "blk.1.attn_norm", "output_norm"})
+    model.tensors[std::string(name) + ".bias"] = {32};
+  import(model);
+  EXPECT_EQ(all<LayerNormOp>().size(), 5u);
+  EXPECT_EQ(all<RopeOp>().front().getDims(), 4);
+  EXPECT_FALSE(all<RopeOp>().front().getInterleaved());
+}
+
 // Norms before and after each block, of queries and keys; one layer in six without the window, and turned by a base of
 // its own.
 TEST_F(ImportTest, BlocksOfGemma3) {

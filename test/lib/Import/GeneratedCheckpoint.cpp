@@ -1,0 +1,84 @@
+#include "test/lib/Import/GeneratedCheckpoint.h"
+#include "lib/Weights/SafetensorsWriter.h"
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace mlir::llm::testing {
+
+using nlohmann::json;
+using sprig::quant::Format;
+
+static const json &file() {
+  static const json read = [] {
+    std::ifstream stream(SPRIG_SOURCE_DIR "/test/lib/Import/variants.json");
+    return json::parse(stream);
+  }();
+  return read;
+}
+
+const std::vector<std::string> &variantNames() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> out;
+    for (const json &variant : file()["variants"])
+      out.push_back(variant["name"]);
+    return out;
+  }();
+  return names;
+}
+
+/// The numbers of a tensor, the same as `numbers` and `tensor` of generate_variants.py.
+static std::vector<float> numbersOf(const std::string &name, size_t count, float base, float scale, bool bfloat) {
+  uint64_t key = 0xCBF29CE484222325u;
+  for (const char c : name)
+    key = (key ^ uint8_t(c)) * 0x100000001B3u;
+  const int bits = bfloat ? (base != 0.0f ? 5 : 8) : 24;
+  const float step = std::ldexp(1.0f, 1 - bits);
+  std::vector<float> out;
+  for (size_t i = 1; i <= count; ++i) {
+    uint64_t z = key + i * 0x9E3779B97F4A7C15u;
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+    z ^= z >> 31;
+    out.push_back(base + scale * (float(z >> (64 - bits)) * step - 1.0f));
+  }
+  return out;
+}
+
+llvm::Error writeVariant(llvm::StringRef name, llvm::StringRef folder) {
+  const json *variant = nullptr;
+  for (const json &one : file()["variants"])
+    if (one["name"] == name.str())
+      variant = &one;
+  if (!variant)
+    return llvm::createStringError("no variant " + name);
+  const auto put = [&](const char *entry, const json &value) {
+    std::ofstream((folder + "/" + entry).str()) << value;
+  };
+  put("config.json", (*variant)["config"]);
+  put("expected.json", {{"tokens", file()["tokens"]},
+                        {"argmax", (*variant)["argmax"]},
+                        {"logits_first", (*variant)["first"]},
+                        {"logits_last", (*variant)["last"]}});
+
+  const bool bfloat = (*variant)["config"]["dtype"] == "bfloat16";
+  const Format format = bfloat ? Format::BF16 : Format::F32;
+  auto writer = SafetensorsWriter::create((folder + "/model.safetensors").str());
+  if (!writer)
+    return writer.takeError();
+  for (const json &entry : (*variant)["tensors"]) {
+    const auto key = entry[0].get<std::string>();
+    const auto shape = entry[1].get<std::vector<int64_t>>();
+    size_t count = 1;
+    for (const int64_t size : shape)
+      count *= size_t(size);
+    const std::vector<float> numbers = numbersOf(key, count, entry[2], entry[3], bfloat);
+    std::vector<std::byte> bytes(count * (bfloat ? 2 : 4));
+    (void)sprig::quant::encode(format, numbers.data(), bytes.data(), count);
+    if (llvm::Error error = (*writer)->add(key, format, shape, bytes))
+      return error;
+  }
+  return (*writer)->finish();
+}
+
+} // namespace mlir::llm::testing

@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+"""Writes variants.json: small models of many families and shapes, and the logits that the `transformers` package
+(5.24.0, with torch, made the committed file) computes of them in f32.
+
+    pip install transformers torch
+    python3 test/lib/Import/generate_variants.py
+
+No weights are stored: each number is a function of the tensor's name and its place (`numbers`), which
+GeneratedCheckpoint.cpp computes as well.
+"""
+import json
+import pathlib
+
+import numpy
+import torch
+import transformers
+
+TOKENS = 24
+VOCABULARY = 80
+
+
+def numbers(name, count, bfloat, based):
+    """In [-1, 1): splitmix64 of the name's FNV-1a hash and the place, of as many bits as the type keeps."""
+    key = 0xCBF29CE484222325
+    for byte in name.encode():
+        key = ((key ^ byte) * 0x100000001B3) & (2**64 - 1)
+    with numpy.errstate(over="ignore"):
+        z = numpy.uint64(key) + numpy.arange(1, count + 1, dtype=numpy.uint64) * numpy.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ z >> numpy.uint64(30)) * numpy.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ z >> numpy.uint64(27)) * numpy.uint64(0x94D049BB133111EB)
+        z = z ^ z >> numpy.uint64(31)
+    bits = (5 if based else 8) if bfloat else 24
+    whole = (z >> numpy.uint64(64 - bits)).astype(numpy.float32)
+    return whole * numpy.float32(2.0 ** (1 - bits)) - numpy.float32(1)
+
+
+def tensor(entry, bfloat):
+    name, shape, base, scale = entry
+    values = numbers(name, int(numpy.prod(shape)), bfloat, base != 0)
+    return (numpy.float32(base) + numpy.float32(scale) * values).reshape(shape)
+
+
+def entry_of(name, shape, less_one):
+    if len(shape) == 1:
+        is_factor = name.endswith("weight")
+        return [name, shape, 0 if less_one or not is_factor else 1, 0.25]
+    if "embed" in name or "wte" in name or "wpe" in name:
+        return [name, shape, 0, 1.0]
+    return [name, shape, 0, 0.25 if min(shape[-2:]) < 128 else 0.125]
+
+
+def base(**more):
+    return dict(vocab_size=VOCABULARY, hidden_size=64, intermediate_size=96, num_hidden_layers=2,
+                num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=128,
+                tie_word_embeddings=False) | more
+
+
+def of(model_type, name, bfloat=False, rename=None, written=None, steps=False, **more):
+    """`rename(model)`: the file's tensors as a list of (name, [parts of the model's that are its rows]); `written`:
+    what config.json says instead; `steps`: a token at a time, which matters where what is computed depends on how far
+    the text has come (LongRoPE)."""
+    return dict(name=name, model_type=model_type, config=more, bfloat=bfloat, rename=rename, written=written,
+                steps=steps)
+
+
+def llama(name, bfloat=False, **more):
+    return of("llama", name, bfloat, **base(**more))
+
+
+LLAMA3 = {"rope_type": "llama3", "rope_theta": 10000.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 32}
+YARN = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 32}
+LINEAR = {"rope_type": "linear", "rope_theta": 10000.0, "factor": 4.0}
+
+
+def long_rope(half, original):
+    return {"rope_type": "longrope", "rope_theta": 10000.0, "short_factor": [1.0 + 0.05 * i for i in range(half)],
+            "long_factor": [1.5 + 0.5 * i for i in range(half)], "original_max_position_embeddings": original}
+
+
+def packed(model):
+    """Rows of Q, K and V in one tensor, as Baichuan has them."""
+    out = []
+    for name, value in model.state_dict().items():
+        if ".k_proj." in name or ".v_proj." in name:
+            continue
+        if ".q_proj." in name:
+            out.append((name.replace("q_proj", "W_pack"), [name.replace("q_proj", p + "_proj") for p in "qkv"]))
+        else:
+            out.append((name, [name]))
+    return out
+
+
+VARIANTS = [
+    llama("llama"),
+    llama("llama-tied", tie_word_embeddings=True),
+    llama("llama-bf16", bfloat=True),
+    llama("llama-tied-bf16", bfloat=True, tie_word_embeddings=True),
+    llama("llama-heads-1", num_attention_heads=1, num_key_value_heads=1),
+    llama("llama-groups-1", num_key_value_heads=1),
+    llama("llama-groups-all", num_key_value_heads=4),
+    llama("llama-6-heads-2", hidden_size=96, num_attention_heads=6),
+    llama("llama-6-heads-3", hidden_size=96, num_attention_heads=6, num_key_value_heads=3),
+    llama("llama-head-8", head_dim=8),
+    llama("llama-head-12", head_dim=12),
+    llama("llama-head-40", head_dim=40),
+    llama("llama-head-64", head_dim=64),
+    llama("llama-head-80", head_dim=80),
+    llama("llama-odd-widths", hidden_size=36, head_dim=10, intermediate_size=50, num_attention_heads=3,
+          num_key_value_heads=1),
+    llama("llama-odd-vocabulary", vocab_size=77),
+    llama("llama-wide-feed-forward", intermediate_size=258),
+    llama("llama-narrow-feed-forward", intermediate_size=24),
+    llama("llama-attention-bias", attention_bias=True),
+    llama("llama-mlp-bias", mlp_bias=True),
+    llama("llama-all-biases", attention_bias=True, mlp_bias=True),
+    llama("llama-base-500000", rope_parameters={"rope_type": "default", "rope_theta": 500000.0}),
+    llama("llama-llama3", rope_parameters=LLAMA3),
+    llama("llama-yarn", rope_parameters=YARN),
+    llama("llama-linear", rope_parameters=LINEAR),
+    llama("llama-gelu", hidden_act="gelu"),
+    llama("llama-epsilon", rms_norm_eps=1e-2),
+    llama("llama-one-layer", num_hidden_layers=1),
+    llama("llama-five-layers", num_hidden_layers=5),
+    of("mistral", "mistral", **base(sliding_window=None)),
+    of("mistral", "mistral-window", **base(sliding_window=7)),
+    of("mistral", "mistral-window-1", **base(sliding_window=1)),
+    of("mistral", "mistral-head-24", **base(head_dim=24, sliding_window=16)),
+    of("qwen2", "qwen2", **base()),
+    of("qwen2", "qwen2-tied", **base(tie_word_embeddings=True)),
+    of("qwen2", "qwen2-window", **base(use_sliding_window=True, sliding_window=6, max_window_layers=1)),
+    of("qwen2", "qwen2-yarn", **base(rope_parameters=YARN)),
+    of("qwen2", "qwen2-groups-7", **base(hidden_size=112, num_attention_heads=14)),
+    of("qwen3", "qwen3", **base(head_dim=16)),
+    of("qwen3", "qwen3-head-32", **base(head_dim=32, tie_word_embeddings=True)),
+    of("qwen3", "qwen3-bias", **base(head_dim=16, attention_bias=True)),
+    of("gemma2", "gemma2", **base(head_dim=16, sliding_window=8, query_pre_attn_scalar=16)),
+    of("gemma2", "gemma2-caps", **base(head_dim=24, sliding_window=5, query_pre_attn_scalar=64, num_hidden_layers=4,
+                                       attn_logit_softcapping=5.0, final_logit_softcapping=8.0)),
+    of("gemma3_text", "gemma3", **base(head_dim=16, sliding_window=8, query_pre_attn_scalar=16)),
+    of("gemma3_text", "gemma3-seven-layers", **base(head_dim=32, sliding_window=4, query_pre_attn_scalar=32,
+                                                    num_hidden_layers=7, num_key_value_heads=1)),
+    of("phi3", "phi3", **base(pad_token_id=0)),
+    of("phi3", "phi3-window", **base(pad_token_id=0, sliding_window=9)),
+    of("phi3", "phi3-long", **base(pad_token_id=0, original_max_position_embeddings=64,
+                                   rope_parameters=long_rope(8, 64))),
+    of("phi3", "phi3-beyond", steps=True, **base(pad_token_id=0, original_max_position_embeddings=16,
+                                     rope_parameters=long_rope(8, 16))),
+    of("phi3", "phi3-partial", **base(pad_token_id=0, rope_parameters={
+        "rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5})),
+    of("olmo2", "olmo2", **base()),
+    of("olmo2", "olmo2-groups-all", **base(num_key_value_heads=4, attention_bias=True)),
+    of("stablelm", "stablelm", **base()),
+    of("stablelm", "stablelm-bias", **base(use_qkv_bias=True, num_key_value_heads=4, rope_parameters={
+        "rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5})),
+    of("granite", "granite", **base(embedding_multiplier=6.0, attention_multiplier=0.1, residual_multiplier=0.4,
+                                    logits_scaling=3.0)),
+    of("granite", "granite-tied", **base(tie_word_embeddings=True, attention_bias=True)),
+    of("smollm3", "smollm3", **base(num_hidden_layers=4, no_rope_layer_interval=4, pad_token_id=0)),
+    of("smollm3", "smollm3-list", **base(num_hidden_layers=3, no_rope_layers=[0, 1, 0], tie_word_embeddings=True,
+                                        pad_token_id=0)),
+    of("gpt2", "gpt2", vocab_size=VOCABULARY, n_embd=64, n_layer=2, n_head=4, n_positions=128),
+    of("gpt2", "gpt2-feed-forward", vocab_size=VOCABULARY, n_embd=48, n_layer=3, n_head=3, n_positions=64, n_inner=80,
+       activation_function="relu"),
+    of("mixtral", "mixtral", **base(num_local_experts=4, num_experts_per_tok=2)),
+    of("mixtral", "mixtral-one-of-8", **base(num_local_experts=8, num_experts_per_tok=1, intermediate_size=40,
+                                             sliding_window=None)),
+    of("mixtral", "mixtral-all", **base(num_local_experts=3, num_experts_per_tok=3)),
+    of("qwen3_moe", "qwen3-moe", **base(head_dim=16, num_experts=6, num_experts_per_tok=2, moe_intermediate_size=32,
+                                        norm_topk_prob=True, decoder_sparse_step=1, mlp_only_layers=[])),
+    of("qwen3_moe", "qwen3-moe-dense-layer", **base(head_dim=16, num_experts=4, num_experts_per_tok=3,
+                                                    moe_intermediate_size=24, norm_topk_prob=False,
+                                                    decoder_sparse_step=1, mlp_only_layers=[0], num_hidden_layers=3)),
+    # What transformers does not carry is told by what it does: Baichuan 7B is llama with one tensor for Q, K and V;
+    # MiniCPM is granite's factors under other names.
+    of("llama", "baichuan", rename=packed, **base(num_key_value_heads=4, rms_norm_eps=1e-6),
+       written={"model_type": "baichuan", "architectures": ["BaichuanForCausalLM"], "vocab_size": VOCABULARY,
+                "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
+                "hidden_act": "silu", "max_position_embeddings": 128, "model_max_length": 128, "rms_norm_eps": 1e-6,
+                "tie_word_embeddings": False}),
+    of("granite", "minicpm", **base(embedding_multiplier=12.0, attention_multiplier=0.25,
+                                    residual_multiplier=1.4 / 2 ** 0.5, logits_scaling=4.0, tie_word_embeddings=True,
+                                    rms_norm_eps=1e-5),
+       written={"model_type": "minicpm", "architectures": ["MiniCPMForCausalLM"], "vocab_size": VOCABULARY,
+                "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
+                "num_key_value_heads": 2, "hidden_act": "silu", "max_position_embeddings": 128, "rms_norm_eps": 1e-5,
+                "scale_emb": 12, "scale_depth": 1.4, "dim_model_base": 16, "tie_word_embeddings": True}),
+]
+
+
+def evaluate(variant, tokens):
+    settings = dict(variant["config"])
+    config = transformers.AutoConfig.for_model(variant["model_type"], attn_implementation="eager", **settings)
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").float().eval()
+    state = model.state_dict()
+    plan = variant["rename"](model) if variant["rename"] else [(name, [name]) for name in state]
+    tied = config.tie_word_embeddings
+    less_one = variant["model_type"].startswith("gemma")
+    entries = []
+    with torch.no_grad():
+        for name, parts in plan:
+            if tied and name == "lm_head.weight" or name.endswith((".attn.bias", ".masked_bias")):
+                continue
+            rows = [state[part].shape[0] for part in parts]
+            entry = entry_of(name, [sum(rows), *state[parts[0]].shape[1:]], less_one)
+            entries.append(entry)
+            whole = torch.from_numpy(tensor(entry, variant["bfloat"]))
+            for part, value in zip(parts, whole.split(rows)):
+                state[part].copy_(value)
+        model.tie_weights()
+        if variant["steps"]:
+            cache = transformers.DynamicCache(config=config)
+            rows = [model(torch.tensor([[token]]), past_key_values=cache, use_cache=True).logits[0] for token in tokens]
+            logits = torch.cat(rows).numpy()
+        else:
+            logits = model(torch.tensor([tokens])).logits[0].numpy()
+    written = variant["written"]
+    if written is None:
+        written = json.loads(config.to_json_string(use_diff=False))
+        drop = {"attn_implementation", "_attn_implementation", "transformers_version", "id2label", "label2id",
+                "return_dict", "output_attentions", "output_hidden_states", "chunk_size_feed_forward",
+                "problem_type", "_name_or_path"}
+        written = {key: value for key, value in written.items() if key not in drop and value is not None}
+        written["architectures"] = [type(model).__name__]
+    written["dtype"] = "bfloat16" if variant["bfloat"] else "float32"
+    digits = lambda row: [float(f"{value:.6g}") for value in row]
+    return {"name": variant["name"], "config": written, "tensors": entries,
+            "argmax": logits.argmax(axis=1).tolist(), "first": digits(logits[0]), "last": digits(logits[-1])}
+
+
+def main():
+    torch.manual_seed(0)
+    path = pathlib.Path(__file__).with_name("variants.json")
+    rng = numpy.random.default_rng(5)
+    out = []
+    tokens = rng.integers(0, 77, TOKENS).tolist()
+    for variant in VARIANTS:
+        out.append(evaluate(variant, tokens))
+        print(variant["name"], out[-1]["argmax"][:6], max(out[-1]["last"]))
+    with path.open("w") as file:
+        file.write('{"tokens":' + json.dumps(tokens) + ',\n"variants":[\n')
+        file.write(",\n".join(json.dumps(variant, separators=(",", ":")) for variant in out))
+        file.write("\n]}\n")
+
+
+if __name__ == "__main__":
+    main()
