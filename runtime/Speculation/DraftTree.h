@@ -15,7 +15,7 @@ namespace sprig {
 /// chosen; allocates nothing.
 class DraftTree {
 public:
-  static constexpr uint32_t kMost = 256;
+  static constexpr uint32_t kMost = 640;
   static constexpr uint32_t kNone = UINT32_MAX;
 
   struct Node {
