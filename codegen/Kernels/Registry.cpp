@@ -5,12 +5,14 @@
 #include "codegen/Kernels/AttentionGroups.h"
 #include "codegen/Kernels/Elementwise.h"
 #include "codegen/Kernels/Embedding.h"
+#include "codegen/Kernels/ExpertLinear.h"
 #include "codegen/Kernels/KernelBuilder.h"
 #include "codegen/Kernels/Linear.h"
 #include "codegen/Kernels/Norm.h"
 #include "codegen/Kernels/Read.h"
 #include "codegen/Kernels/RmsFactor.h"
 #include "codegen/Kernels/RopeAppend.h"
+#include "codegen/Kernels/Route.h"
 #include "codegen/Kernels/Sample.h"
 #include "codegen/Kernels/SpirvTools.h"
 #include "codegen/Kernels/ToSpirv.h"
@@ -65,12 +67,14 @@ constexpr Family kFamilies[] = {
     familyOf<AttentionGroupsSpec>(),
     familyOf<ElementwiseSpec>(),
     familyOf<EmbeddingSpec>(),
+    familyOf<ExpertLinearSpec>(),
     familyOf<KvCompactSpec>(),
     familyOf<LinearSpec>(),
     familyOf<NormSpec>(),
     familyOf<ReadSpec>(),
     familyOf<RmsFactorSpec>(),
     familyOf<RopeAppendSpec>(),
+    familyOf<RouteSpec>(),
     familyOf<SampleSpec>(),
     familyOf<TreeAcceptSpec>(),
     familyOf<TreeTableSpec>(),

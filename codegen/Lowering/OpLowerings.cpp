@@ -7,7 +7,8 @@ static const llvm::StringMap<OpLowering> &table() {
     llvm::StringMap<OpLowering> map;
     for (ArrayRef<OpLoweringRow> list :
          {attentionLowerings(), elementwiseLowerings(), embeddingLowerings(),
-          linearLowerings(), normLowerings(), treeLowerings()})
+          expertLowerings(), linearLowerings(), normLowerings(),
+          treeLowerings()})
       for (const OpLoweringRow &row : list)
         map[row.name] = row.lowering;
     return map;

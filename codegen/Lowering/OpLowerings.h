@@ -33,6 +33,7 @@ OpLoweringRow loweringOf() {
 ArrayRef<OpLoweringRow> attentionLowerings();
 ArrayRef<OpLoweringRow> elementwiseLowerings();
 ArrayRef<OpLoweringRow> embeddingLowerings();
+ArrayRef<OpLoweringRow> expertLowerings();
 ArrayRef<OpLoweringRow> linearLowerings();
 ArrayRef<OpLoweringRow> normLowerings();
 ArrayRef<OpLoweringRow> treeLowerings();

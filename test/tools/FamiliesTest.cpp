@@ -96,16 +96,16 @@ INSTANTIATE_TEST_SUITE_P(Tiny, TinyOnDevice,
                          ::testing::Values("gemma2", "gemma3", "gpt2", "llama",
                                            "llama-head-dim-24",
                                            "llama-tied-bf16", "llama3-rope",
-                                           "mistral-swa", "olmo2", "phi3",
-                                           "qwen2", "qwen3"),
+                                           "mistral-swa", "mixtral", "olmo2",
+                                           "phi3", "qwen2", "qwen3"),
                          nameOf);
 
 /// A model takes a second or two, so these few unless SPRIG_ALL_VARIANTS is
 /// set: what no tiny checkpoint has.
 std::vector<std::string> deviceVariants() {
   if (!std::getenv("SPRIG_ALL_VARIANTS"))
-    return {"llama-odd-widths", "llama-all-biases", "stablelm-bias", "granite",
-            "smollm3-list"};
+    return {"llama-odd-widths", "llama-all-biases", "stablelm-bias",
+            "granite",          "smollm3-list",     "qwen3-moe-dense-layer"};
   return mlir::llm::testing::variantNames();
 }
 INSTANTIATE_TEST_SUITE_P(Generated, VariantsOnDevice,

@@ -1,0 +1,284 @@
+#include "codegen/Kernels/ExpertLinear.h"
+
+#include "codegen/Kernels/BlockCodec.h"
+#include "codegen/Kernels/KernelBuilder.h"
+#include "codegen/Kernels/SpecAttr.h"
+#include "lib/Quant/Layout.h"
+#include "llvm/Support/FormatVariadic.h"
+
+namespace mlir::llm {
+namespace {
+
+/// Slices of k in a workgroup: as many as a subgroup holds.
+unsigned slicesOf(const TargetProfile &profile) {
+  return profile.canShuffle() ? std::max(1u, profile.subgroupSize / 8) : 8;
+}
+
+class ExpertKernel {
+public:
+  ExpertKernel(const ExpertLinearSpec &spec, const KernelInterface &interface,
+               KernelBuilder &b)
+      : spec(spec), interface(interface), b(b),
+        codec(*BlockCodec::find(spec.format)),
+        layout(sprig::quant::describe(
+            spec.format, size_t(spec.experts * spec.n), size_t(spec.k))),
+        slices(slicesOf(b.target())), quads(spec.k % 4 == 0) {}
+
+  void build();
+
+private:
+  unsigned binding(StringRef role) const {
+    return unsigned(llvm::find_if(interface.bindings,
+                                  [&](const KernelBinding &known) {
+                                    return known.role == role;
+                                  }) -
+                    interface.bindings.begin());
+  }
+  void open();
+  /// This slice's part of row `row` of the expert times row `line` of x.
+  Value product(Value expert, Value line);
+  Value step(Value tile, Value line, Value block, Value stepOfBlock,
+             unsigned count, Value sum);
+  /// Numbers [offset, offset + count) of a row of x.
+  Values numbers(Value line, Value offset, unsigned count);
+
+  const ExpertLinearSpec &spec;
+  const KernelInterface &interface;
+  KernelBuilder &b;
+  const BlockCodec &codec;
+  sprig::quant::TensorLayout layout;
+  unsigned slices;
+  bool quads; // rows of x start at whole quads
+  SmallVector<PlaneBinding> planes;
+  Value row, slice;
+};
+
+void ExpertKernel::open() {
+  SmallVector<Type> elements;
+  for (const KernelBinding &known : interface.bindings) {
+    const auto [weight, planeName] = StringRef(known.role).split('.');
+    if (planeName.empty()) {
+      const bool wide = quads && known.role == "x";
+      elements.push_back(known.role == "ids" ? b.i32()
+                         : wide              ? b.vec(4, b.f32())
+                                             : b.f32());
+      continue;
+    }
+    const sprig::quant::PlaneLayout *plane = layout.plane(planeName.str());
+    const unsigned bytes = planeElementBytes(plane->unitBytes);
+    planes.push_back({unsigned(elements.size()), plane->unitBytes, bytes,
+                      plane->share, unsigned(layout.units)});
+    elements.push_back(bytes == 4 ? b.i32() : b.vec(bytes / 4, b.i32()));
+  }
+  b.open(elements);
+  row = b.rem(b.localId(), 8);
+  slice = b.div(b.localId(), 8);
+}
+
+Values ExpertKernel::numbers(Value line, Value offset, unsigned count) {
+  Value from = b.add(b.mul(line, spec.k), offset);
+  Values list;
+  if (quads && count % 4 == 0) {
+    Value quad = b.div(from, 4);
+    for (unsigned i = 0; i < count / 4; ++i)
+      list.append(b.unpack(b.load(binding("x"), b.add(quad, int64_t(i)))));
+    return list;
+  }
+  for (unsigned i = 0; i < count; ++i) {
+    Value at = b.add(from, int64_t(i));
+    list.push_back(b.load(binding("x"), at));
+  }
+  return list;
+}
+
+Value ExpertKernel::step(Value tile, Value line, Value block, Value stepOfBlock,
+                         unsigned count, Value sum) {
+  Value unit = b.mul(block, codec.unitsPerBlock());
+  Value first =
+      b.add(b.mul(b.add(b.mul(tile, int64_t(layout.units)), unit), 8), row);
+  UnitReader reader(b, planes, first);
+  for (WeightChunk &chunk : codec.decode(reader, stepOfBlock, count)) {
+    Value offset = b.mul(block, codec.blockElements());
+    if (chunk.dynamicOffset)
+      offset = b.add(offset, chunk.dynamicOffset);
+    offset = b.add(offset, int64_t(chunk.offset));
+    const Values x = numbers(line, offset, chunk.count);
+    for (const ChunkGroup &group : chunk.groups) {
+      Value dot, all;
+      for (unsigned i = group.first; i < group.first + group.count; ++i) {
+        Value code = chunk.code(i, false);
+        dot = dot ? b.fma(code, x[i], dot) : b.mul(code, x[i]);
+        if (group.minimum)
+          all = all ? b.add(all, x[i]) : x[i];
+      }
+      sum = group.scale ? b.fma(group.scale, dot, sum) : b.add(sum, dot);
+      if (group.minimum)
+        sum = b.fma(group.minimum, all, sum);
+    }
+  }
+  return sum;
+}
+
+Value ExpertKernel::product(Value expert, Value line) {
+  Value tile = b.add(b.mul(expert, spec.n / 8), b.groupId(0));
+  const int64_t steps = codec.stepsPerBlock();
+  const int64_t whole = spec.k / codec.blockElements() * steps;
+  const auto tail = unsigned(spec.k % codec.blockElements()); // plain formats
+  Value sum = b.constant(0.0f);
+  if (whole)
+    sum = b.loop(slices == 1 ? b.index(0) : slice, b.index(whole),
+                 b.index(slices), sum, [&](Value i, ValueRange carried) {
+                   Value block = steps == 1 ? i : b.div(i, steps);
+                   return Values{step(tile, line, block,
+                                      steps == 1 ? Value() : b.rem(i, steps),
+                                      codec.blockElements(), carried[0])};
+                 })[0];
+  if (!tail)
+    return sum;
+  Value block = b.index(whole);
+  if (slices == 1)
+    return step(tile, line, block, {}, tail, sum);
+  return b.choose(
+      b.equal(slice, b.index(whole % slices)),
+      [&] { return Values{step(tile, line, block, {}, tail, sum)}; },
+      [&] { return Values{sum}; })[0];
+}
+
+void ExpertKernel::build() {
+  open();
+  const Value token = b.groupId(1);
+  const Value column = b.add(b.mul(b.groupId(0), 8), row);
+  const auto place = [&](Value j) { return b.add(b.mul(token, spec.top), j); };
+  const auto part = [&](Value j) {
+    Value expert = b.min(b.toIndex(b.load(binding("ids"), place(j))),
+                         b.index(spec.experts - 1));
+    return product(expert, spec.each ? place(j) : token);
+  };
+  Value sum, line;
+  if (spec.combine) {
+    // Weights first, slices last: a sum is taken apart once.
+    sum = b.loop(0, spec.top, 1, b.constant(0.0f),
+                 [&](Value j, ValueRange carried) {
+                   Value weight = b.load(binding("combine"), place(j));
+                   return Values{b.fma(weight, part(j), carried[0])};
+                 })[0];
+    line = token;
+  } else {
+    sum = part(b.groupId(2));
+    line = place(b.groupId(2));
+  }
+  if (slices > 1)
+    sum = b.reduceAll({sum}, slices, /*stride=*/8)[0];
+  const auto finish = [&] {
+    Value at = b.add(b.mul(line, spec.n), column);
+    if (spec.residual)
+      sum = b.add(sum, b.load(binding("residual"), at));
+    b.store(sum, binding("y"), at);
+  };
+  if (slices > 1)
+    b.when(b.equal(slice, b.index(0)), finish);
+  else
+    finish();
+  b.close();
+}
+
+} // namespace
+
+FailureOr<ExpertLinearSpec> ExpertLinearSpec::fromAttr(DictionaryAttr attr,
+                                                       EmitError emitError) {
+  ExpertLinearSpec spec;
+  SpecReader reader(attr, kFamily, emitError);
+  std::string format;
+  reader.read("format", format);
+  reader.read("n", spec.n, 1);
+  reader.read("k", spec.k, 1);
+  reader.read("experts", spec.experts, 1);
+  reader.read("top", spec.top, 1);
+  reader.read("each", spec.each);
+  reader.read("combine", spec.combine);
+  reader.read("residual", spec.residual);
+  if (failed(reader.finish()))
+    return failure();
+  const auto known = sprig::quant::formatOfName(format);
+  const BlockCodec *codec = known ? BlockCodec::find(*known) : nullptr;
+  if (!codec) {
+    reader.fail("expects a format that kernels can read, but got '" + format +
+                "'");
+    return failure();
+  }
+  spec.format = *known;
+  const unsigned block = codec->format().blockElements;
+  if (spec.k % block)
+    reader.fail("expects k to be a multiple of the block of " +
+                Twine(codec->format().name) + ", " + Twine(block) +
+                ", but got " + Twine(spec.k));
+  if (spec.n % 8)
+    reader.fail("expects experts of whole tiles of 8 rows, but got n = " +
+                Twine(spec.n));
+  if (spec.residual && !spec.combine)
+    reader.fail("expects a residual only with combine");
+  if (reader.bad())
+    return failure();
+  return spec;
+}
+
+DictionaryAttr ExpertLinearSpec::toAttr(MLIRContext *context) const {
+  return SpecWriter(context)
+      .add("format", sprig::quant::info(format).name)
+      .add("n", n)
+      .add("k", k)
+      .add("experts", experts)
+      .add("top", top)
+      .flag("each", each)
+      .flag("combine", combine)
+      .flag("residual", residual)
+      .done();
+}
+
+FailureOr<KernelInterface>
+ExpertLinearSpec::interface(const TargetProfile &profile,
+                            EmitError emitError) const {
+  KernelInterface interface;
+  const sprig::quant::FormatInfo &info = sprig::quant::info(format);
+  const unsigned slices = slicesOf(profile);
+  interface.key = llvm::formatv(
+      "expert_linear {0} n={1} k={2} {3} of {4}{5}{6}{7} slices {8}", info.name,
+      n, k, top, experts, each ? " each" : "", combine ? " combine" : "",
+      residual ? " residual" : "", slices);
+  interface.name = KernelInterface::nameFor(
+      llvm::formatv("experts_{0}_{1}x{2}", StringRef(info.name).lower(), n, k),
+      interface.key);
+  const auto layout =
+      sprig::quant::describe(format, size_t(experts * n), size_t(k));
+  for (const sprig::quant::PlaneLayout &plane : layout.planes)
+    interface.bindings.push_back(
+        {"weight." + std::string(plane.name), Access::Read, plane.bytes});
+  const auto bind = [&](const char *role, Access access, int64_t numbers) {
+    interface.bindings.push_back({role, access, uint64_t(numbers) * 4, true});
+  };
+  bind("x", Access::Read, each ? top * k : k);
+  bind("ids", Access::Read, top);
+  if (combine)
+    bind("combine", Access::Read, top);
+  if (residual)
+    bind("residual", Access::Read, n);
+  bind("y", Access::Write, combine ? n : top * n);
+  interface.workgroup = {8 * slices, 1, 1};
+  interface.groups[0] = {uint32_t(n / 8), 0};
+  interface.groups[1] = {1, 1};
+  interface.groups[2] = {combine ? 1 : uint32_t(top), 0};
+  if (slices > 1) {
+    if (profile.canShuffle())
+      interface.subgroupSize = profile.subgroupSize;
+    else
+      interface.sharedBytes = interface.workgroup[0] * 4;
+  }
+  return interface;
+}
+
+void ExpertLinearSpec::build(KernelBuilder &builder,
+                             const KernelInterface &interface) const {
+  ExpertKernel(*this, interface, builder).build();
+}
+
+} // namespace mlir::llm

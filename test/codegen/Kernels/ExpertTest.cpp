@@ -1,0 +1,186 @@
+// Experts: which a token goes to, and products with their weights, against
+// double precision.
+#include "LinearProblem.h"
+#include "codegen/Kernels/ExpertLinear.h"
+#include "codegen/Kernels/Route.h"
+
+#include <numeric>
+
+namespace mlir::llm::test {
+namespace {
+
+/// Scores by the definition, and the ids in the order that they are chosen.
+void checkRoute(const RouteSpec &spec, const TargetProfile &profile,
+                uint32_t width, uint64_t seed) {
+  const CompiledKernel *kernel =
+      compile("route", spec.toAttr(context()), profile);
+  ASSERT_TRUE(kernel);
+  Random random(seed);
+  const auto X = size_t(spec.experts), top = size_t(spec.top);
+  std::vector<float> logits = random.numbers(width * X),
+                     bias = random.numbers(X);
+  for (float &x : logits)
+    x = std::round(x * 8); // ties
+  std::vector<Bytes> buffers = {toBytes(logits)};
+  if (spec.bias)
+    buffers.push_back(toBytes(bias));
+  buffers.push_back(Bytes(width * top * 4, 0xee));
+  buffers.push_back(Bytes(width * top * 4, 0xee));
+  run(*kernel, buffers, width);
+  const auto ids = fromBytes<uint32_t>(buffers[buffers.size() - 2]);
+  const auto weights = fromBytes<float>(buffers.back());
+  for (size_t t = 0; t < width; ++t) {
+    const float *row = &logits[t * X];
+    double total = 0;
+    for (size_t i = 0; i < X; ++i)
+      total += std::exp(double(row[i]));
+    std::vector<double> score(X), key(X);
+    for (size_t i = 0; i < X; ++i) {
+      score[i] = spec.score == "softmax" ? std::exp(double(row[i])) / total
+                                         : 1 / (1 + std::exp(-double(row[i])));
+      key[i] = spec.bias ? score[i] + bias[i] : row[i];
+    }
+    std::vector<size_t> order(X);
+    std::iota(order.begin(), order.end(), 0);
+    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return key[a] != key[b] ? key[a] > key[b] : a < b;
+    });
+    double sum = 0;
+    for (size_t j = 0; j < top; ++j)
+      sum += score[order[j]];
+    const double scale =
+        (spec.scale == 0 ? 1 : spec.scale) / (spec.normalise ? sum : 1.0);
+    for (size_t j = 0; j < top; ++j) {
+      ASSERT_EQ(ids[t * top + j], order[j])
+          << kernel->interface.key << " token " << t << " choice " << j;
+      ASSERT_NEAR(weights[t * top + j], score[order[j]] * scale, 2e-6);
+    }
+  }
+}
+
+TEST(Route, SeededSweep) {
+  SKIP_WITHOUT_DEVICE();
+  Random random(5);
+  for (int i = 0; i < 10; ++i) {
+    RouteSpec spec;
+    spec.experts = random.among<int64_t>({1, 4, 7, 8, 33, 128});
+    spec.top = 1 + random.below(uint32_t(std::min<int64_t>(8, spec.experts)));
+    spec.score = random.among<std::string>({"softmax", "sigmoid"});
+    spec.normalise = random.below(2);
+    spec.bias = random.below(2);
+    spec.scale = random.below(2) ? 2.5 : 0;
+    checkRoute(spec, i % 4 == 3 ? profile("generic") : deviceProfile(),
+               random.among<uint32_t>({1, 5, 64}), uint64_t(i));
+  }
+}
+
+void checkProduct(const ExpertLinearSpec &spec, const TargetProfile &profile,
+                  uint32_t width, uint64_t seed) {
+  const CompiledKernel *kernel =
+      compile("expert_linear", spec.toAttr(context()), profile);
+  ASSERT_TRUE(kernel) << takeDiagnostics();
+  Random random(seed);
+  const auto n = size_t(spec.n), k = size_t(spec.k), top = size_t(spec.top);
+  const Weight weight =
+      makeWeight(spec.format, spec.experts * spec.n, spec.k, random);
+  const std::vector<float> x =
+      random.numbers(width * k * (spec.each ? top : 1));
+  const std::vector<float> combine = random.numbers(width * top),
+                           residual = random.numbers(width * n);
+  std::vector<uint32_t> ids(width * top);
+  for (uint32_t &id : ids)
+    id = random.below(uint32_t(spec.experts));
+  ids.back() = 0xffffffff; // reads the last expert, not beyond
+  std::vector<Bytes> buffers;
+  const auto layout = quant::describe(spec.format, size_t(spec.experts) * n, k);
+  size_t planes = 0;
+  for (const KernelBinding &binding : kernel->interface.bindings) {
+    if (binding.role.find('.') != std::string::npos) {
+      const auto &plane = layout.planes[planes++];
+      const auto *bytes =
+          reinterpret_cast<const uint8_t *>(weight.tiled.data()) + plane.offset;
+      buffers.emplace_back(bytes, bytes + plane.bytes);
+    } else if (binding.role == "x") {
+      buffers.push_back(toBytes(x));
+    } else if (binding.role == "ids") {
+      buffers.push_back(toBytes(ids));
+    } else if (binding.role == "combine") {
+      buffers.push_back(toBytes(combine));
+    } else if (binding.role == "residual") {
+      buffers.push_back(toBytes(residual));
+    } else {
+      buffers.emplace_back(binding.bytes * width, uint8_t(0xee));
+    }
+  }
+  run(*kernel, buffers, width);
+  const auto y = fromBytes<float>(buffers.back());
+  for (size_t t = 0; t < width; ++t)
+    for (size_t row = 0; row < n; ++row) {
+      double sum = spec.residual ? residual[t * n + row] : 0.0f;
+      for (size_t j = 0; j < top; ++j) {
+        const size_t expert =
+            std::min<size_t>(ids[t * top + j], size_t(spec.experts) - 1);
+        const float *w = &weight.values[(expert * n + row) * k];
+        const float *line = &x[(spec.each ? t * top + j : t) * k];
+        double dot = 0;
+        for (size_t i = 0; i < k; ++i)
+          dot += double(w[i]) * line[i];
+        if (spec.combine)
+          sum += combine[t * top + j] * dot;
+        else
+          ASSERT_NEAR(y[(t * top + j) * n + row], dot, 1e-4)
+              << kernel->interface.key;
+      }
+      if (spec.combine)
+        ASSERT_NEAR(y[t * n + row], sum, 2e-4) << kernel->interface.key;
+    }
+}
+
+TEST(ExpertLinear, SeededSweep) {
+  SKIP_WITHOUT_DEVICE();
+  Random random(9);
+  for (int i = 0; i < 10; ++i) {
+    ExpertLinearSpec spec;
+    spec.format = random.among<Format>({Format::F32, Format::F16, Format::BF16,
+                                        Format::Q4_0, Format::Q4_1,
+                                        Format::Q8_0, Format::Q4_K});
+    const int64_t block = quant::info(spec.format).blockElements;
+    spec.k = block == 1 ? random.among<int64_t>({7, 32, 66, 96})
+                        : block * random.among<int64_t>({1, 3});
+    spec.n = random.among<int64_t>({8, 24, 64});
+    spec.experts = random.among<int64_t>({1, 3, 8});
+    spec.top = 1 + random.below(3);
+    spec.each = random.below(2);
+    spec.combine = random.below(2);
+    spec.residual = spec.combine && random.below(2);
+    checkProduct(spec, i % 4 == 3 ? profile("generic") : deviceProfile(),
+                 random.among<uint32_t>({1, 5, 16}), uint64_t(i));
+  }
+}
+
+TEST(ExpertLinear, Refuses) {
+  Builder builder(context());
+  ExpertLinearSpec spec;
+  spec.n = 12;
+  spec.k = 32;
+  spec.experts = 2;
+  const auto refuse = [&](StringRef message) {
+    EXPECT_TRUE(
+        failed(describeKernel("expert_linear", spec.toAttr(context()),
+                              profile("generic"), builder.getUnknownLoc())));
+    EXPECT_EQ(takeDiagnostics(), message);
+  };
+  refuse("expert_linear kernel expects experts of whole tiles of 8 rows, but "
+         "got n = 12");
+  spec.n = 16;
+  spec.residual = true;
+  refuse("expert_linear kernel expects a residual only with combine");
+  spec.residual = false;
+  spec.format = Format::Q4_0;
+  spec.k = 40;
+  refuse("expert_linear kernel expects k to be a multiple of the block of "
+         "Q4_0, 32, but got 40");
+}
+
+} // namespace
+} // namespace mlir::llm::test
