@@ -144,6 +144,11 @@ typedef struct sprig_model_options {
    * opening fails); may be NULL. */
   void (*plan)(void *user, const sprig_memory_plan *plan);
   void *plan_user;
+  /* Bytes that the model and its sessions may take in all, weights in the pages
+   * of the file not counted; 0 (default): what the device has free. Beyond it
+   * sprig_model_open or sprig_session_create fails with SPRIG_OUT_OF_MEMORY,
+   * whose message says what is missing and what would fit. */
+  uint64_t memory_limit;
 } sprig_model_options;
 
 SPRIG_API void sprig_model_options_init(sprig_model_options *options);

@@ -17,5 +17,10 @@ function(sprig_runtime_tool name)
 endfunction()
 
 sprig_runtime_tool(llm-bench Bench/Measure.cpp Bench/Startup.cpp)
-sprig_runtime_tool(llm-inspect Inspect/Summary.cpp)
+add_library(SprigInspect STATIC
+  ${SPRIG_SOURCE_DIR}/tools/Inspect/Report.cpp
+  ${SPRIG_SOURCE_DIR}/tools/Inspect/Summary.cpp)
+target_link_libraries(SprigInspect PUBLIC SprigToolSupport)
+sprig_runtime_tool(llm-inspect)
+target_link_libraries(llm-inspect PRIVATE SprigInspect)
 sprig_runtime_tool(llm-run Run/Arguments.cpp Run/Report.cpp)

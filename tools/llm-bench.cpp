@@ -1,6 +1,7 @@
 //===- llm-bench.cpp - how fast a compiled model is on a device
 //-----------------------===//
 #include "tools/Bench/Measure.h"
+#include "runtime/Support/Strings.h"
 #include "tools/Bench/Startup.h"
 #include "tools/Support/Html.h"
 #include "tools/Support/Json.h"
@@ -22,6 +23,7 @@ struct Arguments {
   std::string model, device, target, trace, html, cache;
   BenchOptions bench;
   uint64_t runs = 5, decodeTokens = 16;
+  double memoryLimit = 0;
   bool json = false, probe = false, noStartup = false;
 };
 
@@ -42,6 +44,20 @@ Result<std::unique_ptr<Session>> open(const Arguments &args, bool fill) {
   options.choice.target = args.target;
   if (!args.cache.empty())
     options.cacheFolder = args.cache;
+  options.memoryLimit = uint64_t(args.memoryLimit * (1 << 20));
+  if (!args.probe)
+    options.plan = [](const MemoryPlan &plan, uint64_t available, bool inPlace,
+                      uint32_t context) {
+      std::fprintf(stderr,
+                   "memory: weights %s%s, KV cache of %u tokens %s, "
+                   "activations %s, logits %s; %s are free\n",
+                   humanBytes(plan.weights).c_str(),
+                   inPlace ? " (the file's own pages)" : "", unsigned(context),
+                   humanBytes(plan.kv).c_str(),
+                   humanBytes(plan.scratch + plan.control).c_str(),
+                   humanBytes(plan.logits).c_str(),
+                   humanBytes(available).c_str());
+    };
   Result<std::shared_ptr<Model>> model = Model::open(args.model, options);
   if (!model.ok())
     return model.status();
@@ -313,6 +329,9 @@ int main(int argc, char **argv) {
   options.flag("--no-startup", args.noStartup, "Leaves out the start-up");
   options.text("--device", args.device, "NAME|INDEX", "The device");
   options.text("--target", args.target, "NAME", "The package's target");
+  options.real("--memory-limit", args.memoryLimit, "MIB",
+                 "Device memory to take at most, weights in the file's own "
+                 "pages not counted (all that is free)");
   options.text("--cache", args.cache, "FOLDER", "Of the pipeline cache");
   options.text("--trace", args.trace, "FILE",
                "Writes the timed kernels for Perfetto (ui.perfetto.dev)");
@@ -330,6 +349,8 @@ int main(int argc, char **argv) {
   if (args.runs == 0 || args.runs > 1000 || args.decodeTokens == 0 ||
       args.decodeTokens > 1 << 20)
     return fail("expects 1 to 1000 --runs of 1 to 1048576 --decode-tokens");
+  if (!(args.memoryLimit >= 0 && args.memoryLimit <= 1e9))
+    return fail("expects MiB from 0 to 1e+09 for --memory-limit");
   args.bench.runs = uint32_t(args.runs);
   args.bench.decodeTokens = uint32_t(args.decodeTokens);
   return flushed("llm-bench", run(args));

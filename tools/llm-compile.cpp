@@ -4,6 +4,7 @@
 #include "tools/CalibrationText.h"
 #include "tools/CompileDriver.h"
 #include "tools/Compression.h"
+#include "tools/Inspect/Report.h"
 #include <CLI/CLI.hpp>
 #include <iomanip>
 #include <iostream>
@@ -80,11 +81,28 @@ void printReport(const CompileReport &report) {
   std::cout << json.dump(2) << "\n";
 }
 
+/// The page about the first target of the package; the error is printed.
+bool writeHtml(const std::string &path, const std::string &package) {
+  auto opened = sprig::Package::open(package);
+  if (!opened.ok()) {
+    std::cerr << "error: " << opened.status().message() << "\n";
+    return false;
+  }
+  const auto &metadata = (*opened)->metadata();
+  const auto target = sprig::tools::summarise(*metadata.targets()->Get(0),
+                                              *metadata.model());
+  if (sprig::tools::writeReport(path, package, target,
+                                metadata.targets()->size()))
+    return true;
+  std::cerr << "error: cannot write the report '" << path << "'\n";
+  return false;
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
   CompileOptions options;
-  std::string preset = "as-is", emit = "package", quantize;
+  std::string preset = "as-is", emit = "package", quantize, htmlReport;
   std::vector<std::string> prune;
   options.calibrationCache = defaultCalibrationCache();
   // As wide as the logits of a self-test: larger trees would need more memory.
@@ -171,6 +189,10 @@ int main(int argc, char **argv) {
       ->check(CLI::IsMember({"llm", "plan", "spirv", "package"}));
   app.add_option("--save-temps", options.saveTemps,
                  "folder for the IR after each stage");
+  app.add_option("--report", htmlReport,
+                 "page about the package: memory, steps with estimated times, "
+                 "kernels")
+      ->type_name("FILE.html");
   app.add_flag("--json", json,
                "print seconds by stage, package_bytes and kernels");
   CLI11_PARSE(app, argc, argv);
@@ -246,6 +268,8 @@ int main(int argc, char **argv) {
   for (const std::string &name : options.targets)
     if (auto profile = findProfile(name); !profile)
       return usage(toString(profile.takeError()));
+  if (!htmlReport.empty() && emit != "package")
+    return usage("expects a package for --report, but got --emit=" + emit);
   options.emit = emit == "llm"     ? Emit::LLM
                  : emit == "plan"  ? Emit::Plan
                  : emit == "spirv" ? Emit::Spirv
@@ -258,6 +282,8 @@ int main(int argc, char **argv) {
   context.getDiagEngine().registerHandler(printDiagnostic);
   FailureOr<CompileReport> report = compileModel(context, options);
   if (failed(report))
+    return 1;
+  if (!htmlReport.empty() && !writeHtml(htmlReport, options.output))
     return 1;
   if (json)
     printReport(*report);

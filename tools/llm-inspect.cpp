@@ -1,13 +1,11 @@
 //===- llm-inspect.cpp - shows what is in a package
 //--------------------------------===//
-#include "tools/Inspect/Summary.h"
+#include "tools/Inspect/Report.h"
 
 #include "runtime/Model/OpenDevice.h"
 #include "runtime/Package/Names.h"
 #include "runtime/Package/WeightCheck.h"
 #include "runtime/Support/Strings.h"
-#include "runtime/Vulkan/Statistics.h"
-#include "tools/Support/Html.h"
 #include "tools/Support/Json.h"
 #include "tools/Support/Options.h"
 #include "tools/Support/Process.h"
@@ -33,8 +31,6 @@ int fail(const std::string &message) {
 
 /// Characters a second: a calm reader and a fast one.
 constexpr double kReaders[] = {50, 100};
-
-using KernelStatistics = std::vector<std::vector<vulkan::Statistic>>;
 
 /// Everything that the reports show.
 struct Facts {
@@ -101,6 +97,24 @@ std::string widthList(const std::map<uint32_t, uint32_t> &counts) {
   return text;
 }
 
+/// Where a kernel is used, in words.
+std::string uses(const KernelSummary &kernel) {
+  std::string text = widthList(kernel.dispatches);
+  for (const auto &[kind, counts] : kernel.elsewhere)
+    text += concat(text.empty() ? "" : "; ", widthList(counts), " (", kind, ")");
+  return text.empty() ? "none" : text;
+}
+
+std::string estimates(const TargetSummary &target) {
+  std::string text;
+  for (auto [width, seconds] : target.estimatedSeconds) {
+    char number[32];
+    std::snprintf(number, sizeof(number), "%.3g ms", 1e3 * seconds);
+    text += concat(text.empty() ? "" : ", ", number, " at ", width);
+  }
+  return text;
+}
+
 void printBandwidth(const Arguments &args, const Facts &facts) {
   Reach can = reach(facts.target(), args.bandwidth, args.depth, facts.perToken);
   std::printf("at %g GB/s: a token reads %s, so %.1f tokens a second\n",
@@ -153,6 +167,9 @@ void print(const Arguments &args, const Facts &facts) {
         humanBytes(plan.logits).c_str(), humanBytes(plan.control).c_str());
     std::printf("  dispatches: %s\n", widthList(target.dispatches).c_str());
     std::printf("  barriers: %s\n", widthList(target.barriers).c_str());
+    std::printf("  submissions: %s\n", widthList(target.submissions).c_str());
+    std::printf("  estimated with a full context: %s\n",
+                estimates(target).c_str());
     std::printf("  a token reads %s of weights and %s for each cached token\n",
                 humanBytes(target.bytesPerToken).c_str(),
                 humanBytes(target.kvBytesPerToken).c_str());
@@ -162,7 +179,7 @@ void print(const Arguments &args, const Facts &facts) {
                   kernel.name.c_str(),
                   static_cast<unsigned long long>(kernel.spirvBytes),
                   kernel.workgroup.c_str(),
-                  widthList(kernel.dispatches).c_str());
+                  uses(kernel).c_str());
   }
   if (args.pipelines)
     std::printf("\npipelines of target %s on %s: %u created in %.2f s, %u of "
@@ -232,6 +249,13 @@ std::string jsonText(const Arguments &args, const Facts &facts) {
     json.pair("key", kernel.key).pair("spirv_bytes", kernel.spirvBytes);
     json.pair("workgroup", kernel.workgroup);
     addCounts(json, "dispatches", kernel.dispatches);
+    json.pair("estimated_longest_ms", 1e3 * kernel.longest);
+    if (!kernel.elsewhere.empty()) {
+      json.key("other_programs").open('{');
+      for (const auto &[kind, counts] : kernel.elsewhere)
+        addCounts(json, kind.c_str(), counts);
+      json.close();
+    }
     if (i < facts.statistics.size()) {
       json.key("statistics").open('{');
       for (const vulkan::Statistic &one : facts.statistics[i])
@@ -243,6 +267,11 @@ std::string jsonText(const Arguments &args, const Facts &facts) {
   json.close();
   addCounts(json, "dispatches", target.dispatches);
   addCounts(json, "barriers", target.barriers);
+  addCounts(json, "submissions", target.submissions);
+  json.key("estimated_ms").open('{');
+  for (auto [width, seconds] : target.estimatedSeconds)
+    json.pair(std::to_string(width), 1e3 * seconds);
+  json.close();
   json.pair("bytes_per_token", target.bytesPerToken);
   json.pair("kv_bytes_per_cached_token", target.kvBytesPerToken);
   addMemory(json, target.memory);
@@ -266,50 +295,6 @@ std::string jsonText(const Arguments &args, const Facts &facts) {
   }
   json.close();
   return json.text();
-}
-
-bool writeHtml(const Arguments &args, const Facts &facts) {
-  HtmlReport page("Package " + args.model);
-  const TargetSummary &target = facts.target();
-  page.paragraph(concat("Target ", target.name, " of ", facts.targets.size(),
-                        "; a token reads ", humanBytes(target.bytesPerToken),
-                        " of weights."));
-  page.heading("Memory");
-  const MemoryPlan &plan = target.memory;
-  std::vector<HtmlReport::Bar> bars;
-  for (auto [name, bytes] : {std::pair("weights", plan.weights),
-                             {"KV cache", plan.kv},
-                             {"activations", plan.scratch},
-                             {"logits", plan.logits},
-                             {"control", plan.control}})
-    bars.push_back({name, double(bytes), humanBytes(bytes)});
-  page.bars(bars);
-  page.heading("Kernels");
-  std::vector<std::string> head = {"name", "family", "SPIR-V bytes"};
-  for (uint32_t width : target.widths)
-    head.push_back("width " + std::to_string(width));
-  std::vector<std::vector<std::string>> rows = {head};
-  for (const KernelSummary &kernel : target.kernels) {
-    std::vector<std::string> row = {kernel.name, kernel.family,
-                                    std::to_string(kernel.spirvBytes)};
-    for (uint32_t width : target.widths) {
-      auto found = kernel.dispatches.find(width);
-      row.push_back(found == kernel.dispatches.end()
-                        ? ""
-                        : std::to_string(found->second));
-    }
-    rows.push_back(std::move(row));
-  }
-  page.table(rows);
-  for (size_t i = 0; i < facts.statistics.size(); ++i) {
-    if (i == 0)
-      page.heading("What " + facts.device + " makes of them");
-    std::string line = target.kernels[i].name + ":";
-    for (const vulkan::Statistic &one : facts.statistics[i])
-      line += concat(" ", one.name, " ", one.value, ";");
-    page.paragraph(line);
-  }
-  return page.write(args.html);
 }
 
 int run(const Arguments &args) {
@@ -348,7 +333,9 @@ int run(const Arguments &args) {
     std::puts(jsonText(args, facts).c_str());
   else
     print(args, facts);
-  if (!args.html.empty() && !writeHtml(args, facts))
+  if (!args.html.empty() &&
+      !writeReport(args.html, args.model, facts.target(), facts.targets.size(),
+                   facts.device, facts.statistics))
     return fail(args.html + ": cannot write the report");
   return 0;
 }

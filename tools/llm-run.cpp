@@ -152,6 +152,7 @@ private:
     else if (!args.cache.empty())
       options.cache_folder = args.cache.c_str();
     options.robust = !args.fragile;
+    options.memory_limit = uint64_t(args.memoryLimit * (1 << 20));
     if (args.stats) {
       options.plan = printPlan;
       options.plan_user = this;
@@ -379,6 +380,9 @@ int main(int argc, char **argv) {
     return fail("option --weights expects auto, in-place, mapped or staged, "
                 "but got '" +
                 args.weights + "'");
+  if (!(args.memoryLimit >= 0 && args.memoryLimit <= 1e9))
+    return fail("option --memory-limit expects MiB from 0 to 1e+09, but got " +
+                Json().value(args.memoryLimit).text());
   const int prompts =
       !args.prompt.empty() + !args.file.empty() + !args.tokens.empty();
   if (prompts > 1)

@@ -96,6 +96,7 @@ sprig_code sprig_model_open(const char *path,
                                         inPlace,      context};
         call(user, &told);
       };
+    wanted.memoryLimit = given.memory_limit;
     wanted.weights = WeightPlacement(given.weights);
     if (given.cache_folder)
       wanted.cacheFolder = given.cache_folder;

@@ -1,4 +1,5 @@
 #include "runtime/Model/Model.h"
+#include "runtime/Model/MemoryCheck.h"
 #include "runtime/Support/Parallel.h"
 #include "runtime/Support/Strings.h"
 
@@ -20,7 +21,7 @@ Result<std::shared_ptr<Model>> Model::open(const std::string &path,
   model->gpu = opened->device;
   model->chosen = model->metadata().targets()->Get(opened->target);
   model->memory = MemoryPlan::of(*model->chosen);
-  if (Status status = model->checkMemory(options); !status.ok())
+  if (Status status = model->planMemory(options); !status.ok())
     return status.within(path);
 
   // Hashing runs beside the copy of the weights and the first pipelines.
@@ -49,29 +50,36 @@ Model::~Model() {
     (void)cache->save();
 }
 
-Status Model::checkMemory(const ModelOptions &options) const {
+Status Model::planMemory(const ModelOptions &options) {
   uint64_t there = vulkan::availableMemory(gpu->instance(), gpu->physical());
-  bool inPlace = expectsInPlace(*gpu, options.weights);
-  uint32_t context = metadata().model()->context();
+  if (options.memoryLimit != 0)
+    there = std::min(there, options.memoryLimit);
+  const bool inPlace = expectsInPlace(*gpu, options.weights);
   if (options.plan)
-    options.plan(memory, there, inPlace, context);
-  uint64_t needed = memory.session() + (inPlace ? 0 : memory.weights);
-  if (needed <= there)
-    return {};
-  std::string fit;
-  uint64_t fixed = needed - memory.kv;
-  if (there > fixed && memory.kv > 0)
-    fit = concat("; a context of ", (there - fixed) / (memory.kv / context + 1),
-                 " tokens would fit: llm-compile --context=N, or a smaller "
-                 "--kv");
-  return {StatusCode::OutOfMemory,
-          concat("expects ", humanBytes(needed), " of memory on '",
-                 gpu->physical().name, "' (weights ",
-                 humanBytes(inPlace ? 0 : memory.weights), ", KV cache ",
-                 humanBytes(memory.kv), ", other ",
-                 humanBytes(memory.session() - memory.kv), "), but ",
-                 humanBytes(there), " are free, ", humanBytes(needed - there),
-                 " too few", fit)};
+    options.plan(memory, there, inPlace, metadata().model()->context());
+  const uint64_t copied = inPlace ? 0 : memory.weights;
+  if (options.memoryLimit != 0)
+    memoryLimit = options.memoryLimit - std::min(copied, options.memoryLimit);
+  heldBySessions = std::make_shared<std::atomic<uint64_t>>(0);
+  return checkMemory(target(), *metadata().model(),
+                     {copied, there, gpu->physical().name});
+}
+
+Result<std::shared_ptr<void>> Model::admitSession() {
+  const uint64_t bytes = memory.session();
+  const uint64_t before = heldBySessions->fetch_add(bytes);
+  std::shared_ptr<void> held(
+      nullptr, [counter = heldBySessions, bytes](void *) {
+        counter->fetch_sub(bytes);
+      });
+  const uint64_t there =
+      std::min(vulkan::availableMemory(gpu->instance(), gpu->physical()),
+               memoryLimit - std::min(memoryLimit, before));
+  if (Status status = checkMemory(target(), *metadata().model(),
+                                  {0, there, gpu->physical().name});
+      !status.ok())
+    return status.within("one more session");
+  return held;
 }
 
 uint64_t Model::weightBytes() const {

@@ -9,6 +9,7 @@
 #include "runtime/Package/WeightCheck.h"
 #include "runtime/Vulkan/Pipelines.h"
 
+#include <atomic>
 #include <functional>
 #include <optional>
 
@@ -19,6 +20,9 @@ struct ModelOptions {
   WeightPlacement weights = WeightPlacement::Auto;
   /// Folder of the pipeline cache; unset: the user's; empty: none.
   std::optional<std::string> cacheFolder;
+  /// Bytes that the model and its sessions may take in all; 0: what the device
+  /// has.
+  uint64_t memoryLimit = 0;
   /// Told before memory is allocated; may be empty.
   std::function<void(const MemoryPlan &plan, uint64_t available, bool inPlace,
                      uint32_t context)>
@@ -49,6 +53,10 @@ public:
   /// Fills in the weight buffers of a table with one entry a target buffer.
   void addWeightBuffers(std::vector<VkBuffer> &buffers) const;
 
+  /// Memory for one more session, held while the result lives; OutOfMemory
+  /// where there is too little.
+  Result<std::shared_ptr<void>> admitSession();
+
   /// Waits for the hashes of the weights; has to succeed before a result is
   /// shown. Also reports messages of the validation layers.
   Status ready();
@@ -57,7 +65,7 @@ public:
 
 private:
   Model() = default;
-  Status checkMemory(const ModelOptions &options) const;
+  Status planMemory(const ModelOptions &options);
 
   // Destroyed in reverse: pipelines before their cache, buffers before the
   // file they may be imported from.
@@ -65,6 +73,8 @@ private:
   std::unique_ptr<ModelText> words;
   const format::Target *chosen = nullptr;
   MemoryPlan memory;
+  uint64_t memoryLimit = UINT64_MAX; ///< for sessions, after the weights
+  std::shared_ptr<std::atomic<uint64_t>> heldBySessions;
   std::shared_ptr<vulkan::Device> gpu;
   std::unique_ptr<WeightCheck> check;
   std::shared_ptr<vulkan::PipelineCache> cache;

@@ -23,6 +23,10 @@ Session::create(std::shared_ptr<Model> model, const SessionOptions &options) {
   if (!pool.ok())
     return pool.status();
   made->pool = *pool;
+  Result<std::shared_ptr<void>> memory = model->admitSession();
+  if (!memory.ok())
+    return memory.status();
+  made->memory = std::move(*memory);
   Result<SessionBuffers> buffers = SessionBuffers::create(*model);
   if (!buffers.ok())
     return buffers.status();

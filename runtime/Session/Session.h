@@ -145,6 +145,7 @@ private:
   std::shared_ptr<Model> owner;
   SessionOptions options;
   Sampling sampling;
+  std::shared_ptr<void> memory; ///< what the model holds for this session
   SessionBuffers buffers;
   std::shared_ptr<vulkan::CommandPool> pool;
   std::vector<Recorded> recorded; ///< one a program of the target

@@ -95,19 +95,31 @@ TargetSummary summarise(const format::Target &target,
   for (uint32_t width : widths) {
     uint32_t &dispatches = summary.dispatches[width];
     uint32_t &barriers = summary.barriers[width];
+    uint32_t &submissions = summary.submissions[width] = 1;
     for (const format::Command *command :
          *programOf(target, width)->commands()) {
       const format::Dispatch *dispatch = command->dispatch();
       if (!dispatch) {
         ++barriers;
+        submissions += command->barrier()->submit();
         continue;
       }
+      summary.estimatedSeconds[width] += 1e-9 * double(dispatch->time_ns());
       ++dispatches;
       ++summary.kernels[dispatch->kernel()].dispatches[width];
       if (width == 1)
         summary.bytesPerToken += weightBytesRead(*dispatch, target);
     }
   }
+  for (const format::Program *program : *target.programs())
+    for (const format::Command *command : *program->commands())
+      if (const format::Dispatch *dispatch = command->dispatch()) {
+        KernelSummary &kernel = summary.kernels[dispatch->kernel()];
+        kernel.longest =
+            std::max(kernel.longest, 1e-9 * double(dispatch->time_ns()));
+        if (kernel.dispatches.empty())
+          ++kernel.elsewhere[nameOf(program->kind())][program->width()];
+      }
   return summary;
 }
 

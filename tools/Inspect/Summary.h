@@ -15,6 +15,9 @@ struct KernelSummary {
   std::string name, family, key, workgroup;
   uint64_t spirvBytes = 0;
   std::map<uint32_t, uint32_t> dispatches; ///< width → in its program
+  /// Of a kernel that no width's program uses: kind of program → width → count.
+  std::map<std::string, std::map<uint32_t, uint32_t>> elsewhere;
+  double longest = 0; ///< estimated seconds of its longest dispatch
 };
 
 /// One target of a package. A width stands for its `sample` program, where
@@ -24,7 +27,9 @@ struct TargetSummary {
   std::vector<std::string> requirements;
   std::vector<uint32_t> widths;
   std::vector<KernelSummary> kernels;
-  std::map<uint32_t, uint32_t> dispatches, barriers; ///< by width
+  std::map<uint32_t, uint32_t> dispatches, barriers, submissions; ///< by width
+  /// Of a step with a full context, by the rates of the target's profile.
+  std::map<uint32_t, double> estimatedSeconds;
   MemoryPlan memory;
   /// Weight bytes that decoding a token reads; the cache adds kvBytesPerToken
   /// for every token in it.

@@ -57,6 +57,9 @@ bool parseArguments(int argc, char **argv, Arguments &args, int &exitCode) {
                "The package's target, instead of the best that fits");
   options.text("--weights", args.weights, "HOW",
                "auto, in-place, mapped or staged (auto)");
+  options.real("--memory-limit", args.memoryLimit, "MIB",
+                 "Device memory to take at most, weights in the file's own "
+                 "pages not counted (all that is free)");
   options.text("--cache", args.cache, "FOLDER", "Of the pipeline cache");
   options.flag("--no-cache", args.noCache, "Neither reads nor writes it");
   options.flag("--self-test", args.selfTest,

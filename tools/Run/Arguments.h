@@ -15,7 +15,7 @@ struct Arguments {
   std::vector<uint32_t> tokens;
   std::vector<std::string> stops;
   uint64_t count = 128, topK = 0, seed = 0, lastN = 64, tree = 0;
-  double temperature = 0, topP = 1, minP = 0, penalty = 1;
+  double temperature = 0, topP = 1, minP = 0, penalty = 1, memoryLimit = 0;
   bool chat = false, ignoreEnd = false, json = false, listDevices = false,
        noCache = false, selfTest = false, special = false, stats = false,
        poison = false, fragile = false, chain = false;

@@ -100,6 +100,19 @@ TEST_F(Api, TellsAboutTheModel) {
             info.session_bytes);
   EXPECT_EQ(plan.context, info.context);
   EXPECT_GT(plan.available, 0u);
+  // The same within a limit, which leaves room for a smaller context only.
+  sprig_model_options limited;
+  sprig_model_options_init(&limited);
+  limited.cache_folder = "";
+  limited.weights = SPRIG_WEIGHTS_STAGED;
+  limited.memory_limit = info.weight_bytes + info.session_bytes - 200;
+  sprig_model *refused = nullptr;
+  EXPECT_EQ(sprig_model_open(path.c_str(), &limited, &refused),
+            SPRIG_OUT_OF_MEMORY);
+  EXPECT_NE(std::string(sprig_last_error()).find("200 bytes too few; what would "
+                                                 "fit: a context of 14 tokens"),
+            std::string::npos)
+      << sprig_last_error();
   EXPECT_TRUE(info.has_tokenizer);
   EXPECT_EQ(sprig_model_verify(model), SPRIG_OK);
   EXPECT_GE(sprig_session_device_bytes(session),

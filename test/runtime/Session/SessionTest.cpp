@@ -78,6 +78,91 @@ TEST_F(SessionTest, StepsOfSeveralSubmissions) {
   }
 }
 
+// No pipeline before a program needs it, and the next tokens are under way when
+// one is given out, so that making text of it costs the device nothing.
+TEST_F(SessionTest, NothingIsMadeBeforeItIsNeeded) {
+  submissions = partsOfGrids = 0;
+  ModelOptions options = modelOptions();
+  options.choice.intercept = countSubmissions;
+  options.weights = WeightPlacement::InPlace;
+  auto opened = Model::open(tinyPackage("needed"), options);
+  ASSERT_TRUE(opened.ok()) << opened.status().message();
+  auto session = Session::create(*opened, {});
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  vulkan::Pipelines &pipelines = (*opened)->pipelines();
+  EXPECT_EQ(pipelines.created(), 0u);
+  std::vector<uint32_t> tokens = prompt(4);
+  ASSERT_OK((*session)->append(tokens.data(), tokens.size()));
+  EXPECT_EQ(pipelines.created(), 1u); // remember
+  ASSERT_OK((*session)->start(tokens.data(), tokens.size(), 9));
+  EXPECT_EQ(pipelines.created(), 4u); // and counts, logits, sample
+  // The append, the prompt, and two steps behind it: three under way.
+  EXPECT_EQ(submissions, 4u);
+  for (uint32_t taken = 1; taken <= 6; ++taken) {
+    take(**session, 1);
+    EXPECT_EQ(submissions, 4 + taken);
+  }
+  take(**session, 3);
+  EXPECT_EQ(submissions, 10u); // the budget: nothing is computed in vain
+  EXPECT_EQ(pipelines.created(), 4u);
+}
+
+// Weights are 3 bytes short of a page more, a session 2,180 bytes with a cache
+// of 256: four bytes a token.
+TEST_F(SessionTest, TooLittleMemoryIsToldBeforeAnyIsTaken) {
+  ModelOptions options = modelOptions();
+  options.weights = WeightPlacement::Staged;
+  MemoryPlan plan;
+  uint64_t available = 0;
+  options.plan = [&](const MemoryPlan &told, uint64_t free, bool, uint32_t) {
+    plan = told;
+    available = free;
+  };
+  const std::string path = tinyPackage("memory");
+  ASSERT_TRUE(Model::open(path, options).ok());
+  const uint64_t needed = plan.total();
+  ASSERT_GT(available, needed);
+
+  // Just enough; what is taken is what was planned, but for alignment.
+  options.memoryLimit = needed;
+  auto opened = Model::open(path, options);
+  ASSERT_TRUE(opened.ok()) << opened.status().message();
+  EXPECT_EQ(available, needed);
+  {
+    auto session = Session::create(*opened, {});
+    ASSERT_TRUE(session.ok()) << session.status().message();
+    EXPECT_GE((*session)->deviceBytes(), plan.session());
+    EXPECT_LE((*session)->deviceBytes(), plan.session() + 5 * 4096);
+    // Not enough for another one, until this one goes.
+    auto second = Session::create(*opened, {});
+    EXPECT_EQ(second.status().code(), StatusCode::OutOfMemory);
+    EXPECT_NE(second.status().message().find("one more session"),
+              std::string::npos);
+  }
+  EXPECT_TRUE(Session::create(*opened, {}).ok());
+
+  // Ten tokens fewer.
+  options.memoryLimit = needed - 4 * 10;
+  Status status = Model::open(path, options).status();
+  EXPECT_EQ(status.code(), StatusCode::OutOfMemory);
+  EXPECT_NE(status.message().find("40 bytes too few; what would fit: a context "
+                                  "of 54 tokens (llm-compile --context=54)"),
+            std::string::npos)
+      << status.message();
+  // The numbers of the cache have 32 bits here.
+  options.memoryLimit = needed - 256 + 160;
+  status = Model::open(path, options).status();
+  EXPECT_NE(status.message().find("a context of 40 tokens (llm-compile "
+                                  "--context=40)"),
+            std::string::npos)
+      << status.message();
+  options.memoryLimit = needed - 256;
+  status = Model::open(path, options).status();
+  EXPECT_NE(status.message().find("not even a context of one token would fit"),
+            std::string::npos)
+      << status.message();
+}
+
 TEST_F(SessionTest, GoesOnAfterAStopAndAfterMoreTokens) {
   auto session = open("goes-on");
   ASSERT_TRUE(session);
