@@ -189,6 +189,14 @@ private:
     speculation.drafts = args.speculate.c_str();
     speculation.nodes = uint32_t(std::min<uint64_t>(args.tree, UINT32_MAX));
     speculation.chain = args.chain;
+    if (!args.draftModel.empty()) {
+      options.plan = nullptr; // the session's own was printed
+      if (sprig_model_open(args.draftModel.c_str(), &options, &opened) !=
+          SPRIG_OK)
+        return false;
+      draftModel.reset(opened);
+      speculation.draft_model = opened;
+    }
     return sprig_session_set_sampling(created, &sampling) == SPRIG_OK &&
            sprig_session_set_speculation(created, &speculation) == SPRIG_OK;
   }
@@ -355,7 +363,7 @@ private:
   const Arguments &args;
   Stopwatch clock;
   Progress progress;
-  std::unique_ptr<sprig_model, Closer> model;
+  std::unique_ptr<sprig_model, Closer> model, draftModel;
   std::unique_ptr<sprig_session, Closer> session; // goes before the model
   sprig_model_info info{};
   double loadSeconds = 0, firstTokenSeconds = 0;
@@ -387,6 +395,9 @@ int main(int argc, char **argv) {
       !args.prompt.empty() + !args.file.empty() + !args.tokens.empty();
   if (prompts > 1)
     return fail("expects one of -p, -f and --tokens, but got several");
+  if (!args.draftModel.empty() && args.speculate == "off")
+    return fail("expects --speculate=model or auto with --draft-model, but got "
+                "off");
   if (args.chat && !args.tokens.empty())
     return fail("expects a text with --chat, but got --tokens");
   if (args.chat && args.json && prompts == 0)

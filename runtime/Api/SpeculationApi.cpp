@@ -41,6 +41,8 @@ sprig_session_set_speculation(sprig_session *session,
     options.drafts = namesIn(drafts);
     options.nodes = given.nodes;
     options.chain = given.chain != 0;
+    if (given.draft_model)
+      options.model = given.draft_model->model;
     Result<std::unique_ptr<Speculator>> made =
         Speculator::create(*session->session, options);
     if (!made.ok())

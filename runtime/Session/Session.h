@@ -56,6 +56,7 @@ public:
 
   /// Applies from the next `start`.
   Status setSampling(const Sampling &sampling);
+  const Sampling &sampled() const { return sampling; }
 
   /// Feeds tokens without asking for anything.
   Status append(const uint32_t *tokens, size_t count);

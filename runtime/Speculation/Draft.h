@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/Speculation/DraftTree.h"
+#include "runtime/Speculation/StepTimes.h"
 #include "runtime/Support/Status.h"
 
 #include <string_view>
@@ -16,6 +17,16 @@ class Draft {
 public:
   virtual ~Draft() = default;
   virtual std::string_view name() const = 0;
+  /// Whether guesses take steps of a device: then they are asked for only where
+  /// `worth` says so, and never while steps are under way.
+  virtual bool costly() const { return false; }
+  /// Of a costly draft: how many guesses, less than `most`, bring most tokens a
+  /// second with what they cost themselves; 0 where none bring more than `rate`
+  /// times plain steps.
+  virtual uint32_t worth(const StepTimes &times, uint32_t most, double rate) {
+    (void)times, (void)rate;
+    return most - 1;
+  }
   /// Room for a sequence of `tokens` tokens.
   virtual void reserve(size_t tokens) { (void)tokens; }
   /// The sequence is now `tokens`: mostly the one before and a few more.

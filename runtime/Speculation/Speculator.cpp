@@ -1,4 +1,5 @@
 #include "runtime/Speculation/Speculator.h"
+#include "runtime/Speculation/ModelDraft.h"
 #include "runtime/Speculation/NgramDraft.h"
 #include "runtime/Support/Strings.h"
 
@@ -37,16 +38,27 @@ Speculator::create(Session &session, const SpeculationOptions &options) {
   if (made->options.nodes == 0)
     made->options.nodes = largest;
   made->always = true;
-  for (const std::string &name : options.drafts)
-    if (name == "auto" && options.drafts.size() == 1) {
-      made->always = false;
+  std::vector<std::string> names = options.drafts;
+  if (names.size() == 1 && names[0] == "auto") {
+    made->always = false;
+    names = {"ngram"};
+    if (options.model)
+      names.push_back("model");
+  }
+  for (const std::string &name : names)
+    if (name == "ngram") {
       made->drafts.push_back(std::make_unique<NgramDraft>());
-    } else if (name == "ngram") {
-      made->drafts.push_back(std::make_unique<NgramDraft>());
+    } else if (name == "model") {
+      Result<std::unique_ptr<ModelDraft>> draft =
+          ModelDraft::create(session, options.model);
+      if (!draft.ok())
+        return draft.status();
+      made->drafts.push_back(std::move(*draft));
     } else {
       return Status(StatusCode::InvalidArgument,
-                    concat("expects the drafts auto, or ngram, but got '", name,
-                           "'"));
+                    concat("expects auto, or drafts of ngram and model, but "
+                           "got '",
+                           name, "'"));
     }
   if (made->drafts.empty())
     return Status(StatusCode::InvalidArgument,
@@ -106,7 +118,7 @@ Result<uint32_t> Speculator::take() {
 
 Result<uint32_t> Speculator::next() {
   if (session.waiting() == 0 && session.left() > 0) {
-    Result<uint32_t> nodes = propose();
+    Result<uint32_t> nodes = propose(/*ahead=*/false);
     if (!nodes.ok())
       return nodes;
     if (*nodes > 1) {
@@ -124,7 +136,7 @@ Result<uint32_t> Speculator::next() {
     return token;
   // Plain steps are under way. Where a tree is worth more, no others follow
   // them, and it is proposed again when their tokens are there.
-  Result<uint32_t> nodes = propose();
+  Result<uint32_t> nodes = propose(/*ahead=*/true);
   if (!nodes.ok())
     return nodes;
   if (*nodes > 1)
@@ -133,7 +145,7 @@ Result<uint32_t> Speculator::next() {
   return token;
 }
 
-Result<uint32_t> Speculator::propose() {
+Result<uint32_t> Speculator::propose(bool ahead) {
   // A tree has a token in the cache less than the sequence, and may bring one
   // more than it is deep.
   const uint64_t slots = session.capacity() + 1 - session.tokens().size();
@@ -143,14 +155,23 @@ Result<uint32_t> Speculator::propose() {
   const uint32_t most = uint32_t(std::min<uint64_t>(options.nodes, slots));
   tree.reset(session.tokens().back(),
              uint32_t(std::min<uint64_t>(depth, most) - 1));
-  for (auto &draft : drafts)
-    if (Status status = draft->propose(tree, most); !status.ok())
-      return status;
+  const double least = always ? 0 : kMargin;
+  for (auto &draft : drafts) {
+    uint32_t nodes = most;
+    if (draft->costly()) {
+      nodes = 1 + draft->worth(spent, std::min(most, uint32_t(depth)), least);
+      if (nodes > 1 && ahead)
+        return nodes;
+    }
+    if (nodes > 1)
+      if (Status status = draft->propose(tree, nodes); !status.ok())
+        return status;
+  }
   tree.rank();
   if (options.chain)
     tree.keepChain();
   uint32_t best = 1;
-  double rate = always ? 0 : kMargin;
+  double rate = least;
   for (uint32_t width : session.treeWidths()) {
     const uint32_t nodes = std::min({width, tree.size(), most});
     if (nodes < 2)

@@ -17,6 +17,7 @@ struct SpeculationOptions {
   std::vector<std::string> drafts;
   uint32_t nodes = 0;  ///< of a tree at most; 0: as many as the package takes
   bool chain = false;  ///< no branches
+  std::shared_ptr<Model> model; ///< of the draft "model"; may be null
 };
 
 /// Since the last `start`.
@@ -54,7 +55,9 @@ private:
 
   Speculator(Session &session, const SpeculationOptions &options);
   /// Fills `tree` and says how many of its nodes are worth a step; 1: none.
-  Result<uint32_t> propose();
+  /// `ahead`: steps are under way, and costly drafts only say whether they
+  /// would be worth theirs.
+  Result<uint32_t> propose(bool ahead);
   Status follow(bool sampled);
   Status stepTree(uint32_t nodes);
   Result<uint32_t> take();

@@ -126,6 +126,67 @@ TEST_F(SpeculationModelTest, TokensAreThoseOfPlainDecoding) {
   EXPECT_GT(accepted, 0u);
 }
 
+TEST_F(SpeculationModelTest, AModelGuessesForAnother) {
+  // The model itself is always right, greedy or sampled; another one mostly
+  // wrong. The tokens are the same.
+  auto open = [&](const std::string &name, StringRef variant) {
+    EXPECT_FALSE(::llvm::errorToBool(mlir::llm::testing::writeTinyLlama(
+        file("draft.gguf"),
+        *mlir::llm::testing::tinyLlamaVariant(variant))));
+    CompileOptions options = optionsFor(file("draft.gguf"), "lavapipe");
+    options.output = file(name);
+    options.context = 100; // less than the model's
+    options.widths = {1, 16};
+    compile(options);
+    ModelOptions model;
+    model.cacheFolder = "";
+    auto opened = Model::open(file(name), model);
+    EXPECT_TRUE(opened.ok()) << opened.status().message();
+    return opened.ok() ? *opened : nullptr;
+  };
+  auto same = open("same.sprig", "default"), other = open("other.sprig", "q8_0"),
+       foreign = open("foreign.sprig", "padded");
+  ASSERT_TRUE(same && other && foreign);
+  SpeculationOptions options;
+  options.drafts = {"model"};
+  options.model = foreign;
+  auto refused = Speculator::create(*session, options);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.status().message().find("foreign.sprig: expects a draft with "
+                                            "the vocabulary of the model"),
+            std::string::npos)
+      << refused.status().message();
+  options.model = nullptr;
+  EXPECT_FALSE(Speculator::create(*session, options).ok());
+
+  GenerationOptions generation;
+  generation.most = 80; // past the draft's context
+  for (float temperature : {0.0f, 0.8f}) {
+    Sampling sampling;
+    sampling.temperature = temperature;
+    sampling.topP = 0.9f;
+    ASSERT_TRUE(session->setSampling(sampling).ok());
+    const Answer plain = generate(generation, nullptr);
+    const std::pair<const char *, std::shared_ptr<Model>> cases[] = {
+        {"model", same}, {"model", other}, {"ngram", same}, {"auto", same}};
+    for (const auto &[name, draft] : cases) {
+      options.drafts = {name};
+      if (options.drafts[0] == "ngram")
+        options.drafts.push_back("model");
+      options.model = draft;
+      auto with = Speculator::create(*session, options);
+      ASSERT_TRUE(with.ok()) << with.status().message();
+      EXPECT_EQ(generate(generation, with->get()), plain)
+          << name << " at temperature " << temperature;
+      const SpeculationCounts &counts = (*with)->counts();
+      if (&draft == &cases[0].second) {
+        EXPECT_EQ(counts.accepted, counts.drafted);
+        EXPECT_LT(counts.steps, 60u);
+      }
+    }
+  }
+}
+
 TEST_F(SpeculationModelTest, AnswersEndWherePlainOnesDo) {
   auto with = speculator("ngram");
   // Every number of tokens: inside of trees, too.

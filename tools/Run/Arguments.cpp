@@ -11,6 +11,7 @@ bool parseArguments(int argc, char **argv, Arguments &args, int &exitCode) {
       "llm-run model.sprig --chat --temperature=0.8 --top-p=0.95 --seed=7\n"
       "llm-run model.sprig --tokens 1,2,3 --json\n"
       "llm-run model.sprig -f letter.txt --speculate=auto --stats\n"
+      "llm-run model.sprig -p Hello --speculate=model --draft-model=small.sprig\n"
       "llm-run model.sprig -f rules.txt -n 0 --save-session rules.session\n"
       "llm-run model.sprig --load-session rules.session -p \"May I?\"\n"
       "llm-run --list-devices");
@@ -41,7 +42,10 @@ bool parseArguments(int argc, char **argv, Arguments &args, int &exitCode) {
   options.flag("--ignore-eos", args.ignoreEnd, "End tokens do not end");
   options.text("--speculate", args.speculate, "DRAFT",
                "Guesses ahead, for the same tokens in fewer steps: off, auto, "
-               "ngram (off)");
+               "ngram, model, or several with commas (off)");
+  options.text("--draft-model", args.draftModel, "FILE",
+               "A smaller package with the same vocabulary, for --speculate=model "
+               "or auto");
   options.number("--tree", args.tree, "N",
                  "Guesses of a step at most, with the token before them; 0: as "
                  "many as the package takes (0)");

@@ -10,7 +10,7 @@ namespace sprig::tools {
 
 struct Arguments {
   std::string model, prompt, file, device, target, weights = "auto", cache;
-  std::string speculate = "off";
+  std::string speculate = "off", draftModel;
   std::string saveSession, loadSession;
   std::vector<uint32_t> tokens;
   std::vector<std::string> stops;

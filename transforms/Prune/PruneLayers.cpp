@@ -146,7 +146,8 @@ private:
       return function.emitOpError("expects a score influence or random, but got '") << score << "'", failure();
     }
     SmallVector<LayerOp> removed(layers);
-    for (int64_t index : llvm::reverse(largest(keep, int64_t(layers.size()) - count)))
+    const SmallVector<int64_t> kept = largest(keep, int64_t(layers.size()) - count);
+    for (int64_t index : llvm::reverse(kept))
       removed.erase(removed.begin() + index);
     return removed;
   }
