@@ -50,7 +50,12 @@ static const Family kFamilies[] = {
     // Granite is llama with factors on embedding, residual, attention and
     // logits, which any GGUF file may state.
     {.gguf = "granite", .checkpoint = "granite", .interleavedInGGUF = true},
-    {.gguf = "llama", .checkpoint = "llama", .interleavedInGGUF = true},
+    {
+        .gguf = "llama", // Mixtral's files, too
+        .checkpoint = "llama",
+        .interleavedInGGUF = true,
+        .expertsInGGUF = true,
+    },
     {.checkpoint = "minicpm"},
     {.checkpoint = "mistral"},
     {
@@ -81,11 +86,13 @@ static const Family kFamilies[] = {
         .windowByFlag = true,
     },
     {
+        .gguf = "qwen3moe",
         .checkpoint = "qwen3_moe",
         .names = &kQwenMoeNames,
         .qkNorm = QKNorm::Head,
         .windowByFlag = true,
         .experts = true,
+        .expertsInGGUF = true,
     },
     {
         .gguf = "smollm3",

@@ -59,8 +59,8 @@ struct Family {
   int64_t layersThatScaleByWidth = 0;
   /// Whether checkpoints that do not say share embedding and head.
   bool tied = false;
-  /// Whether checkpoints may say that there are experts.
-  bool experts = false;
+  /// Whether checkpoints, or GGUF files, may say that there are experts.
+  bool experts = false, expertsInGGUF = false;
 };
 
 llvm::ArrayRef<Family> families();

@@ -176,10 +176,30 @@ static void readScales(FamilyKeys &keys, const Family &family,
   }
 }
 
+static void readExperts(FamilyKeys &keys, const Family &family,
+                        ModelConfig &config) {
+  if (!family.expertsInGGUF) {
+    keys.refuse("expert_count", "a mixture of experts");
+    keys.refuse("expert_used_count", "a mixture of experts");
+    return;
+  }
+  config.experts = keys.size("expert_count", 0, 0);
+  config.expertsUsed = keys.size("expert_used_count", 0, 0);
+  if (config.experts != 0 &&
+      (config.expertsUsed == 0 || config.expertsUsed > config.experts))
+    keys.fail("expert_used_count", "expects 1 to the " + Twine(config.experts) +
+                                       " experts, but got " +
+                                       Twine(config.expertsUsed));
+  // Files do not say it; of these families all are.
+  config.normaliseExperts = true;
+  if (const int64_t width = keys.size("expert_feed_forward_length", 0, 0);
+      width != 0 && config.experts != 0)
+    for (LayerConfig &layer : config.layers)
+      layer.feedForward = width;
+}
+
 static void refuseOthers(FamilyKeys &keys) {
-  keys.refuse("expert_count", "a mixture of experts");
-  keys.refuse("expert_used_count", "a mixture of experts");
-  keys.refuse("expert_shared_count", "a mixture of experts");
+  keys.refuse("expert_shared_count", "experts that all tokens share");
   keys.refuse("attention.clamp_kqv", "clamping of queries, keys and values");
   keys.refuse("use_parallel_residual", "a parallel residual");
   keys.ignore("tensor_data_layout");
@@ -229,6 +249,7 @@ Expected<ModelConfig> mlir::llm::readGGUFConfig(const GGUFFile &file) {
   readWindow(keys, *family, config);
   readRope(keys, *family, config);
   readScales(keys, *family, config);
+  readExperts(keys, *family, config);
   refuseOthers(keys);
   if (Error error = keys.finish())
     return error;

@@ -22,13 +22,6 @@ static Error checkFile(const GGUFFile &file, const ModelConfig &config) {
   const auto error = [&](const Twine &message) {
     return llvm::createStringError("'" + file.path() + "' " + message);
   };
-  uint64_t parts = 1;
-  if (Error failure =
-          file.metadata().getUnsigned("split.count", 1).moveInto(parts))
-    return failure;
-  if (parts > 1)
-    return error("expects to be the whole model, but got one of " +
-                 Twine(parts) + " parts; join them first");
   if (const GGUFValue *tokens = file.metadata().find("tokenizer.ggml.tokens");
       tokens && int64_t(tokens->count) > config.vocabulary)
     return error("tokenizer.ggml.tokens expects at most the " +

@@ -308,7 +308,12 @@ llvm::Expected<std::unique_ptr<GGUFFile>> GGUFFile::open(llvm::StringRef path) {
   llvm::Expected<MappedFile> file = MappedFile::open(path);
   if (!file)
     return file.takeError();
-  return parse(std::move(*file));
+  llvm::Expected<std::unique_ptr<GGUFFile>> gguf = parse(std::move(*file));
+  if (!gguf)
+    return gguf.takeError();
+  if (llvm::Error error = (*gguf)->addParts())
+    return error;
+  return gguf;
 }
 
 llvm::Expected<std::unique_ptr<GGUFFile>> GGUFFile::parse(MappedFile file) {

@@ -17,11 +17,18 @@ bool looksLikeGGUF(std::span<const std::byte> bytes);
 
 class GGUFFile final : public WeightSource {
 public:
+  /// The file, and with the first file of a split model all of them.
   static llvm::Expected<std::unique_ptr<GGUFFile>> open(llvm::StringRef path);
+  /// The file alone.
   static llvm::Expected<std::unique_ptr<GGUFFile>> parse(MappedFile file);
 
   llvm::StringRef formatName() const override { return "gguf"; }
-  uint64_t fileBytes() const override { return file.bytes().size(); }
+  uint64_t fileBytes() const override {
+    uint64_t bytes = file.bytes().size();
+    for (const auto &part : parts)
+      bytes += part->fileBytes();
+    return bytes;
+  }
   void release(std::span<const std::byte> range) const override {
     file.release(range);
   }
@@ -35,7 +42,11 @@ private:
   explicit GGUFFile(MappedFile file)
       : WeightSource(file.path()), file(std::move(file)) {}
 
+  /// Adds the tensors of the other files of a split model.
+  llvm::Error addParts();
+
   MappedFile file;
+  std::vector<std::unique_ptr<GGUFFile>> parts; ///< behind the first
   uint32_t versionNumber = 0;
   uint64_t dataAlignment = 32;
   GGUFMetadata keyValues;

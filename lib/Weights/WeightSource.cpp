@@ -74,7 +74,7 @@ openWeightSource(llvm::StringRef path) {
   if (!file)
     return file.takeError();
   if (looksLikeGGUF(file->bytes()))
-    return GGUFFile::parse(std::move(*file));
+    return GGUFFile::open(path);
   if (looksLikeSafetensors(file->bytes()))
     return SafetensorsFile::parse(std::move(*file));
   return llvm::createStringError(

@@ -103,12 +103,37 @@ TEST_P(VariantLogits, AreThoseOfTransformers) {
   expectLogits(folder.string(), folder.string(), 1e-4);
 }
 
+/// The same as GGUF files, where there are such: not of GPT-2 (turned matrices), LongRoPE, other activations, and patterns
+/// of layers that the family's files do not state.
+class VariantTwins : public VariantLogits {};
+
+TEST_P(VariantTwins, GiveTheSameAsGGUF) {
+  llvm::Error written = writeVariant(GetParam(), folder.string());
+  ASSERT_FALSE(bool(written)) << llvm::toString(std::move(written));
+  llvm::Error converted = convertToGGUF(folder.string(), path("model.gguf"));
+  ASSERT_FALSE(bool(converted)) << llvm::toString(std::move(converted));
+  expectLogits(path("model.gguf"), folder.string(), 1e-4);
+}
+
+std::vector<std::string> twins() {
+  std::vector<std::string> names = variantNames();
+  std::erase_if(names, [](const std::string &name) {
+    for (const char *none : {"gpt2", "phi3-long", "phi3-beyond", "llama-gelu", "gemma2-caps", "smollm3-list",
+                             "qwen3-moe-dense-layer", "baichuan", "minicpm"})
+      if (name.starts_with(none))
+        return true;
+    return false;
+  });
+  return names;
+}
+
 std::string variantName(const ::testing::TestParamInfo<std::string> &info) {
   std::string name = info.param;
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 }
 INSTANTIATE_TEST_SUITE_P(All, VariantLogits, ::testing::ValuesIn(variantNames()), variantName);
+INSTANTIATE_TEST_SUITE_P(All, VariantTwins, ::testing::ValuesIn(twins()), variantName);
 
 std::string nameOf(const ::testing::TestParamInfo<const char *> &info) {
   std::string name = info.param;

@@ -1,5 +1,5 @@
-// The tiny Hugging Face checkpoints of ../shared/reference/tiny, rewritten as GGUF files the way that converters do, so
-// that an import of GGUF can be held against logits that other software computed.
+// What the tiny Hugging Face checkpoints of ../shared/reference/tiny should give, and checkpoints rewritten as GGUF files
+// the way that converters do, so that an import of GGUF can be held against logits that other software computed.
 #ifndef SPRIG_TEST_LIB_IMPORT_TINYCHECKPOINT_H
 #define SPRIG_TEST_LIB_IMPORT_TINYCHECKPOINT_H
 
@@ -19,7 +19,8 @@ struct ExpectedLogits {
 
 llvm::Expected<ExpectedLogits> readExpectedLogits(llvm::StringRef folder);
 
-/// Writes the llama-like checkpoint in `folder` to a GGUF file: names, the order of Q and K rows, RoPE factors.
+/// Writes the checkpoint in `folder` to a GGUF file: names, the order of Q and K rows, RoPE factors, gammas, experts
+/// (GGUFTwin.cpp).
 llvm::Error convertToGGUF(llvm::StringRef folder, llvm::StringRef path);
 
 } // namespace mlir::llm::testing

@@ -300,4 +300,66 @@ TEST_F(GGUFFileTest, FingerprintFollowsTheContent) {
   EXPECT_NE(fingerprint(0), fingerprint(1));
 }
 
+/// MODEL-00001-of-00003.gguf and so on, each with a tensor of one number.
+struct SplitModel {
+  std::vector<std::string> tensors{"a", "b", "c"};
+  std::vector<uint16_t> numbers{0, 1, 2};
+  uint16_t count = 3;
+  int32_t total = 3;
+
+  std::string write(const std::filesystem::path &folder) const {
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      GGUFWriter writer;
+      writer.add("split.no", numbers[i]);
+      writer.add("split.count", count);
+      writer.add("split.tensors.count", total);
+      EXPECT_FALSE(
+          bool(writer.addTensor(tensors[i], Format::F32, {1}, {float(i)})));
+      EXPECT_FALSE(bool(writer.write((folder / name(i)).string())));
+    }
+    return (folder / name(0)).string();
+  }
+  static std::string name(size_t i) {
+    return "m-0000" + std::to_string(i + 1) + "-of-00003.gguf";
+  }
+};
+
+TEST_F(GGUFFileTest, FilesOfASplitModel) {
+  const std::string first = SplitModel().write(folder);
+  auto file = openWeightSource(first);
+  ASSERT_TRUE(bool(file)) << llvm::toString(file.takeError());
+  ASSERT_EQ((*file)->tensors().size(), 3u);
+  float number;
+  std::memcpy(&number, (*file)->find("c")->data.data(), sizeof(number));
+  EXPECT_EQ(number, 2.0f);
+  EXPECT_EQ((*file)->fileBytes(), 3 * std::filesystem::file_size(first));
+
+  EXPECT_MESSAGE(messageOf(openWeightSource(path(SplitModel::name(1)))),
+                 "expects the first of the 3 files of the model, but got "
+                 "number 2; give the one that ends in "
+                 "'-00001-of-00003.gguf'");
+  std::filesystem::copy(first, path("other.gguf"));
+  EXPECT_MESSAGE(messageOf(openWeightSource(path("other.gguf"))),
+                 "is the first of 3 files of a model; expects a name that ends "
+                 "in '-00001-of-00003.gguf'");
+  std::filesystem::remove(path(SplitModel::name(2)));
+  EXPECT_MESSAGE(messageOf(openWeightSource(first)),
+                 "a file of the model cannot be used");
+}
+
+TEST_F(GGUFFileTest, FilesOfASplitModelThatDoNotBelongTogether) {
+  SplitModel model;
+  model.tensors[2] = "a";
+  EXPECT_MESSAGE(messageOf(openWeightSource(model.write(folder))),
+                 "expects every tensor once, but 'a' is in");
+  model = {};
+  model.numbers[1] = 2;
+  EXPECT_MESSAGE(messageOf(openWeightSource(model.write(folder))),
+                 "expects file 2 of 3 in");
+  model = {};
+  model.total = 7;
+  EXPECT_MESSAGE(messageOf(openWeightSource(model.write(folder))),
+                 "expects 7 tensors in its 3 files, but got 3");
+}
+
 } // namespace
