@@ -239,11 +239,17 @@ def QuantizeKVPass : Pass<"llm-quantize-kv", "ModuleOp"> {
     ```
 
     The append quantises, attention dequantises: a scale a token and head for 8 bits, a scale and a minimum a group of
-    it for 4.
+    it for 4. Some numbers of a key are much larger than the rest, so queries and keys go through one Hadamard transform
+    first, which spreads them and changes no product of the two:
+
+    ```mlir
+    %t = llm.hadamard %k block(64) : tensor<?x3x64xf32>
+    ```
   }];
   let options = [
     Option<"bits", "bits", "unsigned", /*default=*/"8", "Of a number: 8 or 4">,
     Option<"group", "group", "int64_t", /*default=*/"32", "Numbers of a head that share a scale, for 4 bits">,
+    Option<"rotate", "rotate", "bool", /*default=*/"true", "Queries and keys go through a Hadamard transform">,
   ];
   let dependentDialects = ["LLMDialect"];
 }

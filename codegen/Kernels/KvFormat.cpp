@@ -12,10 +12,9 @@ std::optional<KvFormat> KvFormat::find(llvm::StringRef name) {
     return KvFormat{16};
   if (name == "i8")
     return KvFormat{8};
-  if (name == "u4x32")
-    return KvFormat{4, 32};
-  if (name == "u4x64")
-    return KvFormat{4, 64};
+  for (int64_t group : {16, 32, 64})
+    if (name == "u4x" + std::to_string(group))
+      return KvFormat{4, group};
   return std::nullopt;
 }
 

@@ -4,8 +4,8 @@
 // all the codes of a side lie the scales: a word a group, [slot][G][groups].
 //
 // Names: "f32", "f16"; "i8": signed codes, with an f32 scale a head; "u4x32",
-// "u4x64": unsigned codes, with a scale (low half of the word) and a minimum in
-// f16 for 32 or 64 numbers of a head.
+// "u4x16", "u4x64": unsigned codes, with a scale (low half of the word) and a
+// minimum in f16 for so many numbers of a head.
 #ifndef SPRIG_CODEGEN_KERNELS_KVFORMAT_H
 #define SPRIG_CODEGEN_KERNELS_KVFORMAT_H
 
@@ -23,7 +23,7 @@ struct KvFormat {
   unsigned bits = 16;
   int64_t group = 0; ///< numbers that share a scale; 0: a head
 
-  static constexpr llvm::StringLiteral kNames = "f16, f32, i8, u4x32, u4x64";
+  static constexpr llvm::StringLiteral kNames = "f16, f32, i8, u4x16, u4x32, u4x64";
   static std::optional<KvFormat> find(llvm::StringRef name);
   /// Of a name that is known.
   static KvFormat named(llvm::StringRef name) { return *find(name); }

@@ -45,12 +45,21 @@ FailureOr<RopeAppendSpec> RopeAppendSpec::fromAttr(DictionaryAttr attr,
   reader.read("kv", spec.kv);
   spec.dims = spec.headSize;
   reader.maybe("dims", spec.dims, 0);
+  reader.maybe("hadamard", spec.hadamard, 0, kMostHadamard);
   reader.read("interleaved", spec.interleaved);
   reader.read("fused", spec.fused);
   reader.read("tree", spec.tree);
   if (std::string why = KvFormat::whyRefused(spec.kv, spec.headSize);
       !why.empty())
     reader.fail(why);
+  else if (spec.hadamard &&
+           (!KvFormat::named(spec.kv).quantised() ||
+            !llvm::isPowerOf2_64(uint64_t(spec.hadamard)) ||
+            spec.headSize % spec.hadamard))
+    reader.fail("expects hadamard to be a power of two that divides the head, "
+                "with a cache in integers, but got " +
+                Twine(spec.hadamard) + " with heads of " +
+                Twine(spec.headSize) + " in " + spec.kv);
   if (spec.dims % 2 || spec.dims > spec.headSize)
     reader.fail("expects an even number of rotated dims of at most " +
                 Twine(spec.headSize) + ", but got " + Twine(spec.dims));
@@ -66,6 +75,7 @@ DictionaryAttr RopeAppendSpec::toAttr(MLIRContext *context) const {
                             .add("head_size", headSize)
                             .add("capacity", capacity)
                             .add("kv", StringRef(kv))
+                            .add("hadamard", hadamard)
                             .flag("interleaved", interleaved)
                             .flag("fused", fused)
                             .flag("tree", tree)
@@ -82,9 +92,10 @@ RopeAppendSpec::interface(const TargetProfile &profile,
   KernelInterface interface;
   interface.key = llvm::formatv(
       "rope_append heads {0}/{1}x{2} dims {3}{4}{5} kv {6} "
-      "capacity {7}{8}",
+      "capacity {7}{8} hadamard {9}",
       heads, kvHeads, headSize, dims, interleaved ? " interleaved" : "",
-      fused ? " fused" : "", kv, capacity, tree ? " tree" : "");
+      fused ? " fused" : "", kv, capacity, tree ? " tree" : "",
+      hadamard);
   interface.name = KernelInterface::nameFor(
       llvm::formatv("rope_append_{0}x{1}", heads, headSize).str(),
       interface.key);
@@ -112,6 +123,8 @@ RopeAppendSpec::interface(const TargetProfile &profile,
     int64_t rounds = (format.headWords(headSize) + lanes - 1) / lanes;
     interface.sharedBytes = uint32_t(
         format.groups(headSize) == 1 ? 2 : 2 * rounds) * kLanes * 4;
+    if (hadamard)
+      interface.sharedBytes += format.elementsPerWord() * kLanes * 4;
     if (profile.canShuffle())
       interface.subgroupSize = profile.subgroupSize;
   }

@@ -4,7 +4,8 @@
 // Spec: {heads = H, kv_heads = G, head_size = E, capacity = S, kv = a name of
 // KvFormat.h, dims? = rotated numbers of a head (default E; 0 rotates nothing),
 // interleaved? = pairs are (2i, 2i+1) rather than (i, i + dims/2), fused? = q,
-// k and v lie in one array, tree? = the step's rows are the nodes of a tree:
+// k and v lie in one array, hadamard? = block of the Walsh-Hadamard transform
+// that queries and keys go through last (a cache in integers), tree? = the step's rows are the nodes of a tree:
 // they are rotated by their depth}.
 //
 // Bindings: with `fused` qkv f32 [T][(H+2G)·E], else q [T][H·E], k [T][G·E], v
@@ -28,7 +29,7 @@ class KernelBuilder;
 struct RopeAppendSpec {
   static constexpr llvm::StringLiteral kFamily = "rope_append";
   int64_t heads = 0, kvHeads = 0, headSize = 0, capacity = 0;
-  int64_t dims = 0;
+  int64_t dims = 0, hadamard = 0;
   std::string kv = "f16";
   bool interleaved = false;
   bool fused = false;
@@ -42,6 +43,7 @@ struct RopeAppendSpec {
   void build(KernelBuilder &builder, const KernelInterface &interface) const;
 
   static constexpr int64_t kTableRows = 256;
+  static constexpr int64_t kMostHadamard = 256;
   /// Bytes of the rotation table.
   uint64_t tableBytes() const;
 };

@@ -1,6 +1,7 @@
 #include "codegen/Kernels/RopeAppendBuild.h"
 
 #include "codegen/Kernels/StepControl.h"
+#include <cmath>
 
 namespace mlir::llm {
 
@@ -28,6 +29,10 @@ private:
   Values take(unsigned binding, Value start, Value word);
   /// The same, rotated.
   Values rotate(unsigned binding, Value start, Value word);
+  /// The Walsh-Hadamard transform across a head's lanes, of queries and keys.
+  Values transform(Values numbers);
+  /// Those of the lane whose number differs in the bits of `mask`.
+  Values exchange(const Values &numbers, unsigned mask);
   /// The numbers of any head, which are counted through q, k and v.
   Values ofAnyHead(Value word);
   void storeQuery(const Values &numbers, Value word);
@@ -45,6 +50,7 @@ private:
   KvFormat format;
   int64_t words, pack, lanes, queryWidth, keyWidth, fusedWidth;
   Value token, head, lane, slot, valid, lowRow, highRow;
+  Value exchanged; ///< shared: one number of each lane after another
 };
 
 Builder::Builder(KernelBuilder &builder, const RopeAppendSpec &spec,
@@ -179,17 +185,66 @@ Values Builder::ofAnyHead(Value word) {
       });
 }
 
+Values Builder::exchange(const Values &numbers, unsigned mask) {
+  Values others;
+  const TargetProfile &target = b.target();
+  if (target.canShuffle() && mask < target.subgroupSize) {
+    for (Value number : numbers)
+      others.push_back(b.shuffleXor(number, mask));
+    return others;
+  }
+  constexpr int64_t kLanes = 64;
+  if (!exchanged)
+    exchanged = b.shared(b.f32(), kLanes * int64_t(numbers.size()));
+  b.barrier();
+  for (auto [i, number] : llvm::enumerate(numbers))
+    b.store(number, exchanged, b.add(b.localId(), int64_t(i) * kLanes));
+  b.barrier();
+  Value other = b.bitXor(b.localId(), b.index(mask));
+  for (size_t i = 0; i < numbers.size(); ++i)
+    others.push_back(b.load(exchanged, b.add(other, int64_t(i) * kLanes)));
+  return others;
+}
+
+Values Builder::transform(Values numbers) {
+  const Values before = numbers;
+  for (int64_t bit = 1; bit < std::min(s.hadamard, pack); bit *= 2)
+    for (int64_t i = 0; i < pack; ++i)
+      if (!(i & bit)) {
+        Value low = numbers[i], high = numbers[i | bit];
+        numbers[i] = b.add(low, high), numbers[i | bit] = b.sub(low, high);
+      }
+  for (int64_t mask = 1; mask * pack < s.hadamard; mask *= 2) {
+    Values others = exchange(numbers, unsigned(mask));
+    Value upper = b.less(b.index(0), b.bitAnd(lane, mask));
+    for (auto [number, other] : llvm::zip_equal(numbers, others))
+      number = b.select(upper, b.sub(other, number), b.add(number, other));
+  }
+  Value turned = b.less(head, s.heads + s.kvHeads);
+  Value unit = b.constant(float(1 / std::sqrt(double(s.hadamard))));
+  for (auto [number, plain] : llvm::zip_equal(numbers, before))
+    number = b.select(turned, b.mul(number, unit), plain);
+  return numbers;
+}
+
 void Builder::appendCodes() {
   using Reduction = KernelBuilder::Reduction;
   const int64_t rounds = (words + lanes - 1) / lanes;
   const int64_t groups = format.groups(s.headSize);
   const bool whole = groups == 1;
-  // Lanes past the last word do its work once more, which changes no scale.
+  // Lanes past the last word read it once more and have zeros, which change no
+  // scale of a head, and are groups of their own where there are more.
   std::vector<Values> numbers;
   Values wordOf, most, least; // of each round, of this lane's numbers
   for (int64_t r = 0; r < rounds; ++r) {
     wordOf.push_back(b.min(b.add(lane, r * lanes), b.index(words - 1)));
     numbers.push_back(ofAnyHead(wordOf[r]));
+    if (words % lanes)
+      for (Value &number : numbers[r])
+        number = b.select(b.less(b.add(lane, r * lanes), words), number,
+                          b.constant(0.0f));
+    if (s.hadamard)
+      numbers[r] = transform(numbers[r]);
     Value high = numbers[r][0], low = b.neg(numbers[r][0]);
     for (Value number : ArrayRef(numbers[r]).drop_front()) {
       high = b.max(high, number);

@@ -16,11 +16,12 @@ LogicalResult lowerHandle(ProgramLowering &p, KVOp op) {
   return p.target().cache(op);
 }
 
-/// Rotations and slices have no dispatch of their own.
+/// Rotations, transforms and slices have no dispatch of their own.
 LogicalResult defer(ProgramLowering &p, Operation *op) {
   for (Operation *user : op->getUsers())
     if (p.isNeeded(user) &&
-        !isa<KVAppendOp, AttentionOp, TreeAttentionOp, RopeOp>(user))
+        !isa<KVAppendOp, AttentionOp, TreeAttentionOp, RopeOp, HadamardOp>(
+            user))
       return op->emitOpError(
                  "expects users that append to a cache or attend, but got '")
              << user->getName() << "'";
@@ -29,6 +30,17 @@ LogicalResult defer(ProgramLowering &p, Operation *op) {
 LogicalResult lowerRope(ProgramLowering &p, RopeOp op) {
   // Whether the positions are a tree's is the append's to check.
   return defer(p, op);
+}
+LogicalResult lowerHadamard(ProgramLowering &p, HadamardOp op) {
+  if (op.getSigns() || op.getInverse())
+    return op.emitOpError("expects a plain transform of queries and keys, but "
+                          "got signs or an inverse");
+  if (!llvm::all_of(op->getUsers(), llvm::IsaPred<KVAppendOp, AttentionOp,
+                                                  TreeAttentionOp>))
+    return op.emitOpError("expects queries and keys on their way to a cache, "
+                          "which kernels transform, but got users that are "
+                          "something else");
+  return success();
 }
 LogicalResult lowerSlice(ProgramLowering &p, SliceOp op) {
   return defer(p, op);
@@ -110,7 +122,18 @@ LogicalResult lowerAppend(ProgramLowering &p, KVAppendOp op) {
   if (!query || !op.getValue())
     return op.emitOpError("expects an attention over the same cache and values "
                           "of their own, but got none");
+  const Value attended = query;
   Value key = p.resolve(op.getKey());
+  auto keyTransform = key.getDefiningOp<HadamardOp>(),
+       queryTransform = query.getDefiningOp<HadamardOp>();
+  if (bool(keyTransform) != bool(queryTransform) ||
+      (keyTransform && keyTransform.getBlock() != queryTransform.getBlock()))
+    return op.emitOpError("expects keys and queries that are transformed alike, "
+                          "but got different Hadamard transforms");
+  if (keyTransform) {
+    key = p.resolve(keyTransform.getInput());
+    query = p.resolve(queryTransform.getInput());
+  }
   auto keyRope = key.getDefiningOp<RopeOp>(),
        queryRope = query.getDefiningOp<RopeOp>();
   if (bool(keyRope) != bool(queryRope) ||
@@ -134,11 +157,16 @@ LogicalResult lowerAppend(ProgramLowering &p, KVAppendOp op) {
   spec.kv = cache->format;
   spec.interleaved = keyRope && keyRope.getInterleaved();
   spec.tree = bool(*tree);
+  spec.hadamard = keyTransform ? int64_t(keyTransform.getBlock()) : 0;
   spec.dims = keyRope ? int64_t(keyRope.getDims().value_or(spec.headSize)) : 0;
 
   Heads q = headsOf(p, queryRope ? queryRope.getInput() : query),
         k = headsOf(p, keyRope ? keyRope.getInput() : key),
         v = headsOf(p, op.getValue());
+  for (const Heads &heads : {q, k, v})
+    if (!p.view(heads.whole))
+      return op.emitOpError("expects queries, keys and values that are computed "
+                            "before it, but got one that comes later");
   spec.fused = q.whole == k.whole;
   SmallVector<Operand> operands{{"control", p.controlView()}};
   if (spec.fused) {
@@ -167,7 +195,7 @@ LogicalResult lowerAppend(ProgramLowering &p, KVAppendOp op) {
       return failure();
     operands.push_back({"table", *table, 2 * spec.dims * 4 * p.width()});
   }
-  operands.push_back({"y", p.allocate(query, p.width())});
+  operands.push_back({"y", p.allocate(attended, p.width())});
   operands.push_back(
       {"keys", p.bufferView(cache->buffer, cache->keys, cache->sideBytes), 0});
   operands.push_back(
@@ -324,6 +352,7 @@ LogicalResult lowerTreeAttention(ProgramLowering &p, TreeAttentionOp op) {
 ArrayRef<OpLoweringRow> attentionLowerings() {
   static const OpLoweringRow rows[] = {
       loweringOf<AttentionOp, lowerAttention>(),
+      loweringOf<HadamardOp, lowerHadamard>(),
       loweringOf<KVAppendOp, lowerAppend>(),
       loweringOf<KVOp, lowerHandle>(),
       loweringOf<RopeOp, lowerRope>(),

@@ -73,7 +73,7 @@ static std::string cacheFormat(KVType type) {
   if (quantised.getCode() == QuantCode::signedInt(8) &&
       level == QuantLevel::scaled(kWholeRow, ScaleType::f32()))
     return "i8";
-  for (int64_t group : {32, 64})
+  for (int64_t group : {16, 32, 64})
     if (quantised.getCode() == QuantCode::unsignedInt(4) &&
         level == QuantLevel::withOffset(group, ScaleType::f16(),
                                         OffsetKind::AddMin, ScaleType::f16()))
@@ -89,8 +89,8 @@ FailureOr<CachePlan> TargetLowering::cache(KVOp handle) {
   if (formatName.empty())
     return handle.emitOpError(
                "expects a cache of f32, f16, 8-bit integers with an f32 scale a "
-               "head, or 4-bit ones with a scale and a minimum in f16 for 32 or "
-               "64 of them, keys and values alike, but got keys of ")
+               "head, or 4-bit ones with a scale and a minimum in f16 for 16, "
+               "32 or 64 of them, keys and values alike, but got keys of ")
            << type.getKeyType() << " and values of " << type.getValueType();
   if (std::string why = KvFormat::whyRefused(formatName, type.getKeyWidth());
       !why.empty())

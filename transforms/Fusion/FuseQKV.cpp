@@ -31,7 +31,7 @@ static std::optional<Role> roleOf(Value value) {
   if (!value.hasOneUse())
     return std::nullopt;
   OpOperand &use = *value.use_begin();
-  if (isa<RopeOp, RmsNormOp, ScaleOp>(use.getOwner()) && use.getOperandNumber() == 0)
+  if (isa<RopeOp, HadamardOp, RmsNormOp, ScaleOp>(use.getOwner()) && use.getOperandNumber() == 0)
     return roleOf(use.getOwner()->getResult(0));
   if (isa<AttentionOp, TreeAttentionOp>(use.getOwner()) && use.getOperandNumber() == 0)
     return Query;

@@ -10,6 +10,8 @@ using namespace mlir;
 using namespace mlir::llm;
 
 static constexpr StringLiteral kPass = "llm-quantize-kv";
+/// Numbers of a head that are transformed together: shorter blocks spread nothing, kernels reach no farther.
+static constexpr int64_t kLeastBlock = 8, kMostBlock = 256;
 
 namespace {
 
@@ -37,13 +39,33 @@ struct QuantizeKVPass final : llm::impl::QuantizeKVPassBase<QuantizeKVPass> {
       cache.setType(changed);
       report(cache, kPass, "keys and values in " + Twine(unsigned(bits)) + " bits");
       getOperation().walk([&](KVOp handle) {
-        if (handle.getCache() == cache.getSymName())
-          handle.getHandle().setType(changed);
+        if (handle.getCache() != cache.getSymName())
+          return;
+        handle.getHandle().setType(changed);
+        if (rotate && !type.isValuePrefix())
+          transform(handle, type.getKeyWidth());
       });
     }
   }
 
 private:
+  /// What the append stores and attention multiplies goes through one transform.
+  void transform(KVOp handle, int64_t width) {
+    const int64_t block = std::min<int64_t>(width & -width, kMostBlock);
+    if (block < kLeastBlock)
+      return;
+    for (Operation *user : handle.getHandle().getUsers()) {
+      if (!isa<KVAppendOp, AttentionOp, TreeAttentionOp>(user))
+        continue;
+      auto append = dyn_cast<KVAppendOp>(user);
+      OpOperand &operand = append ? append.getKeyMutable() : user->getOpOperand(0);
+      OpBuilder builder(user);
+      builder.setInsertionPointAfterValue(operand.get());
+      operand.set(HadamardOp::create(builder, user->getLoc(), operand.get().getType(), operand.get(),
+                                     builder.getI64IntegerAttr(block), DenseI64ArrayAttr(), UnitAttr()));
+    }
+  }
+
   /// A scale a token and head for 8 bits; a scale and a minimum a group for 4. What is quantised stays as it is.
   Type numbers(Type before) {
     if (isa<QuantizedType>(before))

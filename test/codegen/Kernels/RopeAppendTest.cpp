@@ -1,6 +1,7 @@
 #include "codegen/Kernels/RopeAppend.h"
 #include "CacheSide.h"
 
+#include <bit>
 #include <cmath>
 
 namespace mlir::llm::test {
@@ -52,8 +53,8 @@ void check(const Case &c, const TargetProfile &profile, uint64_t seed) {
   buffers.push_back(toBytes(cachedValues.words));
   run(*kernel, buffers, c.width);
 
-  auto rotated = [&](const std::vector<float> &x, size_t head, int64_t e,
-                     double position) -> double {
+  auto turned = [&](const std::vector<float> &x, size_t head, int64_t e,
+                    double position) -> double {
     if (e >= s.dims)
       return x[head + e];
     int64_t half = s.dims / 2;
@@ -64,6 +65,20 @@ void check(const Case &c, const TargetProfile &profile, uint64_t seed) {
     double a = x[head + first], b = x[head + second];
     return e == first ? a * std::cos(angle) - b * std::sin(angle)
                       : a * std::sin(angle) + b * std::cos(angle);
+  };
+  auto rotated = [&](const std::vector<float> &x, size_t head, int64_t e,
+                     double position) -> double {
+    if (!s.hadamard)
+      return turned(x, head, e, position);
+    // Row e of the Sylvester matrix of e's block.
+    double sum = 0;
+    for (int64_t i = 0; i < s.hadamard; ++i) {
+      double number =
+          turned(x, head, e / s.hadamard * s.hadamard + i, position);
+      bool negative = std::popcount(uint64_t(i & e)) & 1;
+      sum += negative ? -number : number;
+    }
+    return sum / std::sqrt(double(s.hadamard));
   };
   std::vector<float> y = fromBytes<float>(buffers[out]);
   cachedKeys.words = fromBytes<uint32_t>(buffers[out + 1]);
@@ -114,7 +129,8 @@ TEST(RopeAppend, SeededSweep) {
     spec.kv = random.among<std::string>({"f16", "f32"});
     if (i % 2) { // 160: more than one word a lane, and lanes without any
       spec.headSize = spec.dims = random.among<int64_t>({64, 128, 160, 320});
-      spec.kv = random.among<std::string>({"i8", "u4x32"});
+      spec.kv = random.among<std::string>({"i8", "u4x16"});
+      spec.hadamard = i % 3 ? spec.headSize & -spec.headSize : 0;
     }
     spec.interleaved = random.below(2);
     spec.fused = random.below(2);

@@ -31,8 +31,10 @@ module {
   func.func @forward(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %rows: tensor<?xi32>) -> tensor<?x4xf32> {
     %w = llm.weight dense<1.0> : tensor<4x4xf32>
     %x = llm.embedding %ids, %w : tensor<4x4xf32> -> tensor<?x4xf32>
+    %v = llm.weight dense<1.0> : tensor<1x4xf32>
+    %g = llm.linear %x, %v : tensor<?x4xf32>, tensor<1x4xf32> -> tensor<?x1xf32>
     // expected-error @below {{expects an operation that a kernel covers on target 'lavapipe', but there is none for it; run llm-default-pipeline first, or rewrite it with operations that have one}}
-    %y = llm.hadamard %x block(4) : tensor<?x4xf32>
+    %y = llm.multiply %x, %g : tensor<?x4xf32>, tensor<?x1xf32>
     return %y : tensor<?x4xf32>
   }
 }
@@ -101,5 +103,19 @@ module {
     %kv = llm.kv @kv[0] : !llm.kv<2x32, !llm.q<i8, *:f16>, !llm.q<i8, *:f16>, 64>
     llm.kv_append %kv, %k, %k at %positions : !llm.kv<2x32, !llm.q<i8, *:f16>, !llm.q<i8, *:f16>, 64>, tensor<?x2x32xf32>, tensor<?x2x32xf32>
     return %q : tensor<?x40xf32>
+  }
+}
+
+// -----
+
+// Only what goes to a cache is transformed.
+module {
+  llm.kv_cache @kv : 1 x !llm.kv<1x32, f16, f16, 64>
+  func.func @forward(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %rows: tensor<?xi32>) -> tensor<?x4xf32> {
+    %w = llm.weight dense<1.0> : tensor<4x4xf32>
+    %x = llm.embedding %ids, %w : tensor<4x4xf32> -> tensor<?x4xf32>
+    // expected-error @below {{expects queries and keys on their way to a cache, which kernels transform, but got users that are something else}}
+    %y = llm.hadamard %x block(4) : tensor<?x4xf32>
+    return %y : tensor<?x4xf32>
   }
 }

@@ -1,5 +1,6 @@
 // RUN: llm-opt %s --llm-quantize-kv | FileCheck %s --check-prefixes=CHECK,EIGHT
 // RUN: llm-opt %s --llm-quantize-kv="bits=4 group=32" | FileCheck %s --check-prefixes=CHECK,FOUR
+// RUN: llm-opt %s --llm-quantize-kv="rotate=false" | FileCheck %s --check-prefix=PLAIN
 // RUN: not llm-opt %s --llm-quantize-kv="bits=3" 2>&1 | FileCheck %s --check-prefix=BITS
 // RUN: not llm-opt %s --llm-quantize-kv="bits=4 group=48" 2>&1 | FileCheck %s --check-prefix=GROUP
 // BITS: llm-quantize-kv expects 8 or 4 bits, but got 3
@@ -8,9 +9,12 @@
 // EIGHT: !kv = !llm.kv<2x64, !llm.q<i8, *:f32>, !llm.q<i8, *:f32>, 128>
 // FOUR: !kv = !llm.kv<2x64, !Q4_1_t, !Q4_1_t, 128>
 // CHECK: llm.kv_cache @kv : 2 x !kv
-// CHECK: llm.kv @kv[1] : !kv
-// CHECK: llm.kv_append {{.*}} : !kv,
-// CHECK: llm.attention {{.*}} : {{.*}}, !kv
+// Queries and keys go through one transform.
+// CHECK-DAG: %[[K:.*]] = llm.hadamard %{{.*}} block(64) : tensor<?x2x64xf32>
+// CHECK-DAG: %[[Q:.*]] = llm.hadamard %{{.*}} block(64) : tensor<?x4x64xf32>
+// CHECK: llm.kv_append %{{.*}}, %[[K]], {{.*}} : !kv,
+// CHECK: llm.attention %[[Q]], {{.*}}, !kv
+// PLAIN-NOT: llm.hadamard
 llm.kv_cache @kv : 2 x !llm.kv<2x64, f16, f16, 128>
 func.func @f(%q: tensor<?x4x64xf32>, %k: tensor<?x2x64xf32>, %v: tensor<?x2x64xf32>, %p: tensor<?xi32>) -> tensor<?x4x64xf32> {
   %kv = llm.kv @kv[1] : !llm.kv<2x64, f16, f16, 128>
