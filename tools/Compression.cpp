@@ -15,6 +15,8 @@ static constexpr Preset kPresets[] = {
     {"w4a16", "w:4,group:64", "weights of layers in 4 bits, a scale for 64 of them"},
     {"w3a16", "w:3,group:64", "weights of layers in 3 bits, a scale for 64 of them"},
     {"w8a16", "w:8,group:64", "weights of layers in 8 bits, a scale for 64 of them"},
+    {"w8a8", "w:8,group:64,a:8", "the same, and products of integers: activations in 8 bits, a scale a token"},
+    {"w4a8", "w:4,group:64,a:8", "weights of layers in 4 bits, activations in 8"},
 };
 
 ::llvm::ArrayRef<Preset> presets() { return kPresets; }

@@ -136,8 +136,8 @@ int main(int argc, char **argv) {
       "numbers of layers in fewer bits: w:BITS,group:N|channel,"
       "method:rtn|mse|gptq|awq,symmetric:yes|no,head:yes|no,tokens:N,window:N,"
       "order:yes|no,replay:yes|no; mix:BITS chooses for each weight, BITS on "
-      "average (reads --calibrate); of caches kv:8|4; of activations a:8 (with "
-      "--emit=llm so far); smooth:yes");
+      "average (reads --calibrate); of caches kv:8|4; of activations a:8; "
+      "smooth:yes");
   app.add_option("--prune", prune,
                  "what goes, before anything is quantised: layers:N or "
                  "ffn:RATIO, then score:influence|wanda|magnitude|random,"

@@ -116,6 +116,24 @@ def FuseQKVPass : Pass<"llm-fuse-qkv", "func::FuncOp"> {
   let dependentDialects = ["LLMDialect"];
 }
 
+def FuseQuantizePass : Pass<"llm-fuse-quantize", "func::FuncOp"> {
+  let summary = "Round activations where they are made, read their integers where they are used";
+  let description = [{
+    ```mlir
+    %n = llm.rms_norm %x gamma(%g) eps(1e-5) : tensor<?x576xf32> -> tensor<?x576xf32>
+    %q = llm.quantize %n : tensor<?x576xf32> -> tensor<?x576x!llm.q<i8, *:f32>>
+    %d = llm.dequantize %q : tensor<?x576x!llm.q<i8, *:f32>> -> tensor<?x576xf32>
+    %y = llm.linear %d, %w : tensor<?x576xf32>, tensor<192x576x!llm.q<i4, 64:f16>> -> tensor<?x192xf32>
+    // ==>
+    %q = llm.rms_norm %x gamma(%g) eps(1e-5) : tensor<?x576xf32> -> tensor<?x576x!llm.q<i8, *:f32>>
+    %y = llm.linear %q, %w : tensor<?x576x!llm.q<i8, *:f32>>, tensor<192x576x!llm.q<i4, 64:f16>> -> tensor<?x192xf32>
+    ```
+
+    A norm with other users stays, with a `missed` remark of category `llm`.
+  }];
+  let dependentDialects = ["LLMDialect"];
+}
+
 def FuseResidualPass : Pass<"llm-fuse-residual", "func::FuncOp"> {
   let summary = "Add the residual in the epilogue of the product";
   let description = [{
@@ -248,7 +266,7 @@ def QuantizeKVPass : Pass<"llm-quantize-kv", "ModuleOp"> {
   }];
   let options = [
     Option<"bits", "bits", "unsigned", /*default=*/"8", "Of a number: 8 or 4">,
-    Option<"group", "group", "int64_t", /*default=*/"32", "Numbers of a head that share a scale, for 4 bits">,
+    Option<"group", "group", "int64_t", /*default=*/"16", "Numbers of a head that share a scale, for 4 bits">,
     Option<"rotate", "rotate", "bool", /*default=*/"true", "Queries and keys go through a Hadamard transform">,
   ];
   let dependentDialects = ["LLMDialect"];

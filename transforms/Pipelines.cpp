@@ -12,6 +12,7 @@ void mlir::llm::buildDefaultPipeline(OpPassManager &manager, const DefaultPipeli
   functions.addPass(createCleanUpPass());
   // A dequantised copy of a weight would be read from memory at its full size, so sharing never pays.
   functions.addPass(createFuseDequantizePass({/*fuseShared=*/true}));
+  functions.addPass(createFuseQuantizePass());
   functions.addPass(createFuseResidualPass());
   if (options.fuseQKV)
     functions.addPass(createFuseQKVPass());

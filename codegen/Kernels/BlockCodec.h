@@ -86,6 +86,13 @@ struct WeightChunk {
   std::function<Value(unsigned k, bool scaled)> code;
 };
 
+/// A unit of 32 numbers of a format whose codes are integers:
+/// weight[k] = scale * codes[k] + minimum.
+struct IntegerUnit {
+  Values codes; ///< i32, signed
+  Value scale, minimum; ///< f32; no minimum: null
+};
+
 class BlockCodec {
 public:
   virtual ~BlockCodec() = default;
@@ -106,6 +113,10 @@ public:
   virtual unsigned shift(unsigned chunk, unsigned k) const { return 0; }
   /// True where every group has a minimum, so that sums of x are needed.
   virtual bool hasMinimum() const { return false; }
+
+  /// Whether codes can be had as integers, in units of 32 numbers.
+  virtual bool hasIntegers() const { return false; }
+  virtual IntegerUnit integers(UnitReader &reader) const { return {}; }
 
   /// The codec of a format, or null where kernels cannot read it.
   static const BlockCodec *find(sprig::quant::Format format);

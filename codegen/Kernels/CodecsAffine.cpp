@@ -51,7 +51,39 @@ public:
     return {chunk};
   }
 
+  bool hasIntegers() const override { return true; }
+
+  IntegerUnit integers(UnitReader &reader) const override {
+    KernelBuilder &b = reader.builder();
+    const Values words = reader.words(0, 0, affine.bits);
+    IntegerUnit unit;
+    Value zero;
+    if (affine.kind == AffineFormat::Kind::Minimum)
+      std::tie(unit.scale, unit.minimum) = readScales(reader);
+    else
+      unit.scale = readScale(reader);
+    if (affine.kind == AffineFormat::Kind::Zero)
+      zero = affine.bits <= 4 ? reader.tinyNibble(2) : reader.tiny(2);
+    else if (affine.half())
+      zero = b.constant(affine.half());
+    for (unsigned k = 0; k < kChunk; ++k) {
+      Value code = isSigned ? b.signedBits(words[k / 4], k % 4 * 8, 8) : integer(b, words, k);
+      unit.codes.push_back(zero ? b.sub(code, zero) : code);
+    }
+    return unit;
+  }
+
 private:
+  /// Code `k` as it is stored.
+  Value integer(KernelBuilder &b, ArrayRef<Value> words, unsigned k) const {
+    const unsigned word = k * affine.bits / 32, at = k * affine.bits % 32, end = at + affine.bits;
+    if (end <= 32)
+      return b.bits(words[word], at, affine.bits);
+    // The upper bits lie in the next word.
+    Value low = b.shr(words[word], at), high = b.shl(words[word + 1], 32 - at);
+    return b.bitAnd(b.bitOr(low, high), (int64_t(1) << affine.bits) - 1);
+  }
+
   Value code(KernelBuilder &b, ArrayRef<Value> words, unsigned k, bool scaled) const {
     const unsigned word = k * affine.bits / 32, at = k * affine.bits % 32, end = at + affine.bits;
     const int64_t mask = (int64_t(1) << affine.bits) - 1;
@@ -61,10 +93,8 @@ private:
       Value top = b.shl(words[word], 24 - at);
       return b.signedToF32(at ? b.bitAnd(top, 0xff000000) : top);
     }
-    if (end > 32) { // the upper bits lie in the next word
-      Value low = b.shr(words[word], at), high = b.shl(words[word + 1], 32 - at);
-      return b.signedToF32(b.bitAnd(b.bitOr(low, high), mask));
-    }
+    if (end > 32)
+      return b.signedToF32(integer(b, words, k));
     if (scaled && end < 32)
       return b.signedToF32(b.bitAnd(words[word], mask << at));
     return b.signedToF32(b.bits(words[word], at, affine.bits));

@@ -6,6 +6,8 @@
 #include "codegen/Kernels/Elementwise.h"
 #include "codegen/Kernels/Embedding.h"
 #include "codegen/Kernels/ExpertLinear.h"
+#include "codegen/Kernels/IntegerLinear.h"
+#include "codegen/Kernels/IntegerRows.h"
 #include "codegen/Kernels/KernelBuilder.h"
 #include "codegen/Kernels/Linear.h"
 #include "codegen/Kernels/Norm.h"
@@ -68,9 +70,11 @@ constexpr Family kFamilies[] = {
     familyOf<ElementwiseSpec>(),
     familyOf<EmbeddingSpec>(),
     familyOf<ExpertLinearSpec>(),
+    familyOf<IntegerLinearSpec>(),
     familyOf<KvCompactSpec>(),
     familyOf<LinearSpec>(),
     familyOf<NormSpec>(),
+    familyOf<QuantizeRowsSpec>(),
     familyOf<ReadSpec>(),
     familyOf<RmsFactorSpec>(),
     familyOf<RopeAppendSpec>(),

@@ -23,7 +23,10 @@ LogicalResult prepare(ProgramLowering &p, OpT op, const WeightOperand &weight,
                       LinearSpec &spec, SmallVectorImpl<Operand> &operands) {
   auto inputType = cast<RankedTensorType>(op.getInput().getType());
   auto resultType = cast<RankedTensorType>(op.getResult().getType());
-  if (!inputType.getElementType().isF32() ||
+  // Quantised rows lie as the f32 numbers that they stand for where they do not
+  // lie as integers.
+  const bool rounded = isa<QuantizedType>(inputType.getElementType());
+  if (!(inputType.getElementType().isF32() || rounded) ||
       !resultType.getElementType().isF32())
     return op.emitOpError("expects activations of f32, but got ")
            << inputType << " and " << resultType;
@@ -130,6 +133,8 @@ LogicalResult lowerLinear(ProgramLowering &p, LinearOp op) {
   auto weightType = cast<RankedTensorType>(op.getWeight().getType());
   if (weightType.getRank() != 2)
     return op.emitOpError("expects a weight NxK, but got ") << weightType;
+  if (holdsIntegers(p, op.getInput()))
+    return lowerIntegerLinear(p, op);
   FailureOr<WeightOperand> weight = p.tiledWeight(op.getWeight(), op);
   if (failed(weight))
     return failure();
@@ -176,6 +181,8 @@ LogicalResult lowerLinear(ProgramLowering &p, LinearOp op) {
 }
 
 LogicalResult lowerGatedLinear(ProgramLowering &p, GatedLinearOp op) {
+  if (holdsIntegers(p, op.getInput()))
+    return lowerIntegerLinear(p, op);
   FailureOr<WeightOperand> gate = p.tiledWeight(op.getGate(), op),
                            up = p.tiledWeight(op.getUp(), op);
   if (failed(gate) || failed(up))

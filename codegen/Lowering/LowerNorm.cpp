@@ -50,6 +50,14 @@ LogicalResult lowerNorm(ProgramLowering &p, NormOp op) {
   if (op.getGamma())
     width = cast<RankedTensorType>(op.getGamma().getType()).getDimSize(0);
   const int64_t rowsAToken = p.rowElements(op.getInput()) / width;
+  if constexpr (std::is_same_v<NormOp, RmsNormOp>)
+    if (isa<QuantizedType>(
+            cast<RankedTensorType>(op.getResult().getType()).getElementType())) {
+      auto select =
+          p.resolve(op.getInput()).template getDefiningOp<SelectRowsOp>();
+      if (rowsAToken == 1 && !(select && foldsIntoNorm(select)))
+        return quantizeRows(p, op, op, op.getInput(), op.getResult());
+    }
   if (!cast<RankedTensorType>(op.getResult().getType())
            .getElementType()
            .isF32())

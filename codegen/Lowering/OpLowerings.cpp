@@ -7,8 +7,8 @@ static const llvm::StringMap<OpLowering> &table() {
     llvm::StringMap<OpLowering> map;
     for (ArrayRef<OpLoweringRow> list :
          {attentionLowerings(), elementwiseLowerings(), embeddingLowerings(),
-          expertLowerings(), linearLowerings(), normLowerings(),
-          treeLowerings()})
+          expertLowerings(), integerLowerings(), linearLowerings(),
+          normLowerings(), treeLowerings()})
       for (const OpLoweringRow &row : list)
         map[row.name] = row.lowering;
     return map;

@@ -34,6 +34,7 @@ ArrayRef<OpLoweringRow> attentionLowerings();
 ArrayRef<OpLoweringRow> elementwiseLowerings();
 ArrayRef<OpLoweringRow> embeddingLowerings();
 ArrayRef<OpLoweringRow> expertLowerings();
+ArrayRef<OpLoweringRow> integerLowerings();
 ArrayRef<OpLoweringRow> linearLowerings();
 ArrayRef<OpLoweringRow> normLowerings();
 ArrayRef<OpLoweringRow> treeLowerings();
@@ -47,6 +48,17 @@ inline constexpr int64_t kTreeStride = sprig::format::kMostNodes;
 /// failure is reported.
 FailureOr<Value> treeOf(ProgramLowering &program, Operation *op,
                         Value positions, Value base);
+
+/// Rounds `input` to the type of `result`, behind the norm `norm` where it is
+/// one: integers where all users can multiply them, else the f32 numbers that
+/// they stand for.
+LogicalResult quantizeRows(ProgramLowering &program, Operation *op,
+                           RmsNormOp norm, Value input, Value result);
+/// Whether the view of `value` holds integers (IntegerRows.h).
+bool holdsIntegers(ProgramLowering &program, Value value);
+/// y = x · wᵀ of integers.
+LogicalResult lowerIntegerLinear(ProgramLowering &program, LinearOp op);
+LogicalResult lowerIntegerLinear(ProgramLowering &program, GatedLinearOp op);
 
 /// Whether `user` is a product whose kernel finds `factor`, an RMS factor of the
 /// rows that it reads, on the way.

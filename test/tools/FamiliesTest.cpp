@@ -86,6 +86,48 @@ TEST_P(VariantsOnDevice, LogitsAreThoseOfTransformers) {
   expectLogits(checkpoint, options);
 }
 
+/// Checkpoints of compressed-tensors: weights in 4 bits, and products of 8-bit
+/// integers.
+class QuantisedTest : public DeviceModelTest,
+                      public ::testing::WithParamInterface<const char *> {};
+
+TEST_P(QuantisedTest, LogitsAreThoseOfCompressedTensors) {
+  const std::string checkpoint =
+      std::string(SPRIG_SHARED_DIR "/reference/tiny-quantised/") + GetParam();
+  if (!llvm::sys::fs::exists(checkpoint))
+    GTEST_SKIP() << "needs " << checkpoint;
+  llvm::Expected<ExpectedLogits> expected =
+      mlir::llm::testing::readExpectedLogits(checkpoint);
+  ASSERT_TRUE(bool(expected)) << llvm::toString(expected.takeError());
+  CompileOptions options = optionsFor(checkpoint, "lavapipe");
+  options.context = 64;
+  options.widths = {1, 16};
+  compile(options);
+  if (!HasFatalFailure())
+    open(/*validated=*/true, /*poisoned=*/true);
+  if (IsSkipped() || HasFatalFailure())
+    return;
+  const std::vector<uint32_t> tokens(expected->tokens.begin(),
+                                     expected->tokens.end());
+  const std::vector<float> logits = logitsOf(tokens, 16);
+  const size_t last = (tokens.size() - 1) * vocabulary;
+  ASSERT_EQ(expected->last.size(), vocabulary);
+  for (size_t token = 0; token < vocabulary; ++token)
+    EXPECT_NEAR(logits[last + token], expected->last[token], 2e-2)
+        << "token " << token;
+  // No bit depends on the width, with integers as well.
+  const std::vector<float> alone = logitsOf(tokens, 1);
+  EXPECT_TRUE(llvm::equal(alone, logits));
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiny, QuantisedTest,
+                         ::testing::Values("w4a16-g32-sym", "w8a8-channel"),
+                         [](const auto &info) {
+                           return llvm::StringRef(info.param).starts_with("w4")
+                                      ? "FourBits"
+                                      : "Integers";
+                         });
+
 std::string nameOf(const ::testing::TestParamInfo<const char *> &info) {
   std::string name = info.param;
   std::replace(name.begin(), name.end(), '-', '_');

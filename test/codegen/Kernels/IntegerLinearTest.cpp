@@ -1,0 +1,186 @@
+#include "codegen/Kernels/IntegerLinear.h"
+#include "LinearProblem.h"
+
+namespace mlir::llm::test {
+namespace {
+
+using Affine = quant::AffineFormat;
+
+/// What rows of IntegerRows.h say.
+std::vector<float> numbersOf(const Bytes &bytes, const IntegerRow &row,
+                             uint32_t rows) {
+  const auto words = fromBytes<uint32_t>(bytes);
+  std::vector<float> numbers;
+  for (uint32_t t = 0; t < rows; ++t)
+    for (int64_t k = 0; k < row.width; ++k) {
+      const uint32_t *own = &words[t * size_t(row.words())];
+      float scale;
+      std::memcpy(&scale, &own[row.codes() + k / row.group], 4);
+      numbers.push_back(float(int8_t(own[k / 4] >> k % 4 * 8)) * scale);
+    }
+  return numbers;
+}
+
+/// Runs the kernel, and compares with the rule of llm.quantize.
+Bytes quantize(const QuantizeRowsSpec &s, const TargetProfile &profile,
+               const std::vector<float> &x, const std::vector<float> &gamma,
+               uint32_t width, uint32_t padded) {
+  const CompiledKernel *kernel =
+      compile("quantize", s.toAttr(context()), profile);
+  if (!kernel)
+    return {};
+  std::vector<Bytes> buffers = {toBytes(x)};
+  if (s.gamma)
+    buffers.push_back(toBytes(gamma));
+  buffers.emplace_back(kernel->interface.bindings.back().bytes * padded,
+                       uint8_t(0xee));
+  run(*kernel, buffers, width);
+  const std::vector<float> y = s.rounded
+                                   ? fromBytes<float>(buffers.back())
+                                   : numbersOf(buffers.back(), s.row(), width);
+  const int64_t group = s.row().group;
+  for (size_t row = 0; row < width * size_t(s.width); row += size_t(group)) {
+    std::vector<double> right;
+    double squares = 0, most = 0;
+    for (int64_t i = 0; i < group; ++i)
+      squares += double(x[row + i]) * x[row + i];
+    const double factor =
+        s.norm ? 1 / std::sqrt(squares / double(group) + s.eps) : 1;
+    for (int64_t i = 0; i < group; ++i) {
+      right.push_back(x[row + i] * factor * (s.gamma ? gamma[i] : 1.0f));
+      most = std::max(most, std::fabs(right.back()));
+    }
+    const double step = most / double((1 << (s.bits - 1)) - 1);
+    for (int64_t i = 0; i < group; ++i)
+      EXPECT_NEAR(y[row + i], right[i], step * 0.501)
+          << kernel->interface.key << " number " << row + i;
+  }
+  return buffers.back();
+}
+
+std::vector<float> multiply(const IntegerLinearSpec &s,
+                            const TargetProfile &profile,
+                            const std::vector<Weight> &weights,
+                            const Bytes &rows, const std::vector<float> &bias,
+                            const std::vector<float> &residual,
+                            uint32_t width) {
+  const CompiledKernel *kernel =
+      compile("integer_linear", s.toAttr(context()), profile);
+  if (!kernel)
+    return {};
+  const auto layout =
+      quant::describe(s.format, size_t(s.n), size_t(s.k));
+  const uint32_t padded = (width + s.tokens - 1) / s.tokens * s.tokens;
+  std::vector<Bytes> buffers;
+  size_t planes = 0;
+  for (const KernelBinding &binding : kernel->interface.bindings) {
+    if (binding.role.find('.') != std::string::npos) {
+      const Weight &weight = weights[planes / layout.planes.size()];
+      const auto &plane = layout.planes[planes++ % layout.planes.size()];
+      const auto *bytes =
+          reinterpret_cast<const uint8_t *>(weight.tiled.data()) + plane.offset;
+      buffers.emplace_back(bytes, bytes + plane.bytes);
+    } else if (binding.role == "x") {
+      buffers.push_back(rows);
+      buffers.back().resize(padded * size_t(binding.bytes), 0xff);
+    } else if (binding.role == "bias") {
+      buffers.push_back(toBytes(bias));
+    } else if (binding.role == "residual") {
+      std::vector<float> all(residual.begin(),
+                             residual.begin() + long(width * s.n));
+      all.resize(padded * size_t(s.n));
+      buffers.push_back(toBytes(all));
+    } else {
+      buffers.emplace_back(binding.bytes * padded, uint8_t(0xee));
+    }
+  }
+  run(*kernel, buffers, width);
+  std::vector<float> y = fromBytes<float>(buffers.back());
+  y.resize(width * size_t(s.n));
+  return y;
+}
+
+void check(IntegerLinearSpec s, const TargetProfile &profile, uint64_t seed) {
+  Random random(seed);
+  constexpr uint32_t kWidth = 5;
+  std::vector<Weight> weights{makeWeight(s.format, s.n, s.k, random)};
+  if (!s.gate.empty())
+    weights.push_back(makeWeight(s.format, s.n, s.k, random));
+  const std::vector<float> x = random.numbers(size_t(kWidth * s.k)),
+                           bias = random.numbers(size_t(s.n)),
+                           residual = random.numbers(size_t(kWidth * s.n));
+  QuantizeRowsSpec rounding;
+  rounding.width = s.k, rounding.group = s.xGroup;
+  const Bytes rows = quantize(rounding, profile, x, {}, kWidth, kWidth);
+  const std::vector<float> rounded = numbersOf(rows, s.xRow(), kWidth);
+  s.tokens = 4;
+  const std::vector<float> y =
+      multiply(s, profile, weights, rows, bias, residual, kWidth);
+  ASSERT_EQ(y.size(), size_t(kWidth * s.n));
+  for (uint32_t t = 0; t < kWidth; ++t)
+    for (int64_t n = 0; n < s.n; ++n) {
+      double sums[2] = {}, size = 0;
+      for (size_t w = 0; w < weights.size(); ++w)
+        for (int64_t k = 0; k < s.k; ++k) {
+          double product = double(weights[w].values[n * s.k + k]) *
+                           rounded[t * s.k + k];
+          sums[w] += product, size += std::fabs(product);
+        }
+      double right = sums[0] + (s.bias ? bias[n] : 0.0f);
+      if (!s.gate.empty())
+        right = activation(s.gate, right) * sums[1], size *= size + 1;
+      right += s.residual ? residual[t * s.n + n] : 0.0f;
+      ASSERT_NEAR(y[t * s.n + n], right, 1e-6 * (1 + size))
+          << quant::info(s.format).name << " row " << n << " token " << t;
+    }
+  // A token's bits are those that it has alone.
+  IntegerLinearSpec alone = s;
+  alone.tokens = 1;
+  const size_t rowBytes = size_t(s.xRow().words()) * 4;
+  const std::vector<float> own = multiply(
+      alone, profile, weights,
+      Bytes(rows.begin() + long(rowBytes), rows.begin() + long(2 * rowBytes)),
+      bias, {residual.begin() + s.n, residual.end()}, 1);
+  ASSERT_EQ(own.size(), size_t(s.n));
+  EXPECT_EQ(std::memcmp(own.data(), y.data() + s.n, own.size() * 4), 0);
+}
+
+TEST(IntegerLinear, EveryWidthAndKind) {
+  SKIP_WITHOUT_DEVICE();
+  uint64_t seed = 1;
+  for (unsigned bits : {2, 3, 4, 5, 6, 8})
+    for (Affine::Kind kind :
+         {Affine::Kind::Symmetric, Affine::Kind::Zero, Affine::Kind::Minimum}) {
+      IntegerLinearSpec s;
+      s.format = *quant::formatOf(
+          {bits, kind, Affine::Scale((bits + unsigned(kind)) % 3),
+           seed % 3 == 0 ? 0u : seed % 3 == 1 ? 64u : 32u});
+      s.n = 21, s.k = 192;
+      s.xGroup = seed % 2 ? 0 : 64;
+      s.bias = seed % 4 < 2, s.residual = seed % 3 == 0;
+      check(s, seed % 5 == 4 ? profile("generic") : deviceProfile(), seed);
+      if (++seed % 6 == 0) {
+        s.gate = "silu", s.bias = false;
+        check(s, deviceProfile(), seed);
+      }
+    }
+}
+
+TEST(IntegerLinear, RowsAreRoundedBehindANorm) {
+  SKIP_WITHOUT_DEVICE();
+  Random random(3);
+  for (StringRef target : {StringRef(deviceProfile().name), StringRef("generic")})
+    for (bool rounded : {false, true}) {
+      QuantizeRowsSpec s;
+      s.width = 576, s.rounded = rounded, s.norm = s.gamma = true;
+      s.eps = 1e-5;
+      std::vector<float> x = random.numbers(3 * 576);
+      std::fill(x.begin(), x.begin() + 576, 0.0f);
+      quantize(s, profile(target), x, random.numbers(576), 3, 3);
+      s.norm = s.gamma = false, s.eps = 0, s.group = 64, s.bits = 5;
+      quantize(s, profile(target), x, {}, 3, 3);
+    }
+}
+
+} // namespace
+} // namespace mlir::llm::test
