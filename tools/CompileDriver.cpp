@@ -291,6 +291,16 @@ LogicalResult Driver::readTokenizer() {
     return failure();
   if (*read) {
     extras.tokenizer = std::move((*read)->tables);
+    // Rows behind the last token pad the vocabulary: nothing may draw them.
+    std::vector<uint8_t> types = extras.tokenizer->tokenTypes;
+    while (!types.empty() && types.back() == uint8_t(sprig::TokenType::Unused))
+      types.pop_back();
+    if (auto known = (*module)->getAttrOfType<DictionaryAttr>("llm.model")) {
+      NamedAttrList model(known);
+      model.set("tokens", Builder(&context).getI64IntegerAttr(
+                              int64_t(types.size())));
+      (*module)->setAttr("llm.model", model.getDictionary(&context));
+    }
     extras.chatTemplate = std::move((*read)->chatTemplate);
   }
   return success();

@@ -90,7 +90,7 @@ void SampleBuilder::penalise() {
                    Value same = b.equal(tokenAt(other), id);
                    return Values{b.select(same, b.constant(1u), seen[0])};
                  })[0];
-             Value inside = b.less(id, b.constant(uint32_t(spec.vocabulary)));
+             Value inside = b.less(id, b.constant(uint32_t(spec.drawable())));
              Value first = b.equal(earlier, b.constant(0u));
              b.when(b.bitAnd(inside, first), [&] {
                Value place = placeOf(b.toIndex(id));
@@ -106,7 +106,7 @@ void SampleBuilder::penalise() {
 }
 
 Value SampleBuilder::logit(Value token) {
-  Value inside = b.less(token, spec.vocabulary);
+  Value inside = b.less(token, spec.drawable());
   Value z = b.load(kLogits, placeOf(b.select(inside, token, b.index(0))));
   return b.select(b.bitAnd(inside, b.equal(z, z)), z, b.constant(kLowest));
 }
@@ -114,7 +114,7 @@ Value SampleBuilder::logit(Value token) {
 Values SampleBuilder::visit(
     ValueRange initial,
     function_ref<Values(Value token, ValueRange carried)> body) {
-  return b.loop(b.index(0), b.index(spec.vocabulary), b.index(lanes), initial,
+  return b.loop(b.index(0), b.index(spec.drawable()), b.index(lanes), initial,
                 [&](Value start, ValueRange carried) {
                   return body(b.add(start, lane), carried);
                 });
@@ -154,7 +154,7 @@ Value SampleBuilder::threshold(Value goal,
             [&](Value token, ValueRange carried) {
               Value z = b.mul(logit(token), inverse);
               Value key = ordered(z);
-              Value weight = b.select(b.less(token, spec.vocabulary),
+              Value weight = b.select(b.less(token, spec.drawable()),
                                       weigh(z, key), b.constant(0.0f));
               Values next;
               for (auto [trial, sum] : llvm::zip_equal(trials, carried))
@@ -179,7 +179,7 @@ Value SampleBuilder::sampled(Value most) {
       b.less(b.constant(0u), topK),
       [&] {
         Value goal =
-            b.unsignedToF32(b.min(topK, b.constant(uint32_t(spec.vocabulary))));
+            b.unsignedToF32(b.min(topK, b.constant(uint32_t(spec.drawable()))));
         return Values{
             threshold(goal, [&](Value, Value) { return b.constant(1.0f); })};
       },
@@ -196,7 +196,7 @@ Value SampleBuilder::sampled(Value most) {
         Value total =
             visit({b.constant(0.0f)}, [&](Value token, ValueRange sum) {
               Value z = b.mul(logit(token), inverse);
-              Value weight = b.select(b.less(token, spec.vocabulary),
+              Value weight = b.select(b.less(token, spec.drawable()),
                                       weigh(z, ordered(z)), b.constant(0.0f));
               return Values{b.add(sum[0], weight)};
             })[0];
@@ -221,7 +221,7 @@ Value SampleBuilder::sampled(Value most) {
                                                         ValueRange carried) {
         Value z = b.mul(logit(token), inverse);
         Value hidden = b.bitOr(b.less(ordered(z), least), b.less(z, floor));
-        Value kept = b.bitAnd(b.less(token, spec.vocabulary), negate(hidden));
+        Value kept = b.bitAnd(b.less(token, spec.drawable()), negate(hidden));
         Value noisy = b.add(z, noise.gumbel(b.toI32(token)));
         Value better = b.bitAnd(kept, b.less(carried[0], noisy));
         return Values{b.select(better, noisy, carried[0]),
@@ -264,7 +264,7 @@ void SampleBuilder::build() {
       },
       [&] { return Values{greedy}; })[0];
   // A row without a single number names no token: take the first.
-  token = b.select(b.less(token, b.constant(uint32_t(spec.vocabulary))), token,
+  token = b.select(b.less(token, b.constant(uint32_t(spec.drawable()))), token,
                    b.constant(0u));
 
   finish(token);
@@ -297,6 +297,7 @@ FailureOr<SampleSpec> SampleSpec::fromAttr(DictionaryAttr attr,
   SampleSpec spec;
   SpecReader reader(attr, kFamily, emitError);
   reader.read("vocabulary", spec.vocabulary, 1, (1 << 24) - 1);
+  reader.maybe("tokens", spec.tokens, 1, spec.vocabulary);
   reader.read("capacity", spec.capacity, 1);
   reader.maybe("tree", spec.tree, 0, sprig::format::kMostNodes);
   if (failed(reader.finish()))
@@ -307,6 +308,7 @@ FailureOr<SampleSpec> SampleSpec::fromAttr(DictionaryAttr attr,
 DictionaryAttr SampleSpec::toAttr(MLIRContext *context) const {
   return SpecWriter(context)
       .add("vocabulary", vocabulary)
+      .add("tokens", tokens)
       .add("capacity", capacity)
       .add("tree", tree)
       .done();
@@ -319,8 +321,9 @@ FailureOr<KernelInterface> SampleSpec::interface(const TargetProfile &profile,
       narrow ? profile.subgroupSize
              : std::min(kMostLanes, profile.limits.workgroupInvocations);
   KernelInterface interface;
-  interface.key = llvm::formatv("sample {0} capacity {1} tree {2} lanes {3}",
-                                vocabulary, capacity, tree, lanes);
+  interface.key =
+      llvm::formatv("sample {0} of {1} capacity {2} tree {3} lanes {4}",
+                    drawable(), vocabulary, capacity, tree, lanes);
   interface.name = KernelInterface::nameFor(
       llvm::formatv("sample_{0}", vocabulary).str(), interface.key);
   interface.workgroup = {lanes, 1, 1};

@@ -2,9 +2,10 @@
 // it, and the step block advanced so that the next step can be submitted
 // already.
 //
-// Spec: {vocabulary = V, capacity = S, tree? = width of a step whose rows are
-// the nodes of a tree}. Bindings: logits f32 [V] (the repeat penalty is applied
-// in place); control; history. One workgroup.
+// Spec: {vocabulary = V, tokens? = ids below it may be drawn (default V: rows
+// that only pad the vocabulary are no tokens), capacity = S, tree? = width of a
+// step whose rows are the nodes of a tree}. Bindings: logits f32 [V] (the
+// repeat penalty is applied in place); control; history. One workgroup.
 //
 // With `tree` logits are [T][V], and a workgroup for each node draws what plain
 // decoding of the node's path would draw; the table of the tree (TreeTable.h)
@@ -24,7 +25,7 @@ class KernelBuilder;
 
 struct SampleSpec {
   static constexpr llvm::StringLiteral kFamily = "sample";
-  int64_t vocabulary = 0, capacity = 0, tree = 0;
+  int64_t vocabulary = 0, tokens = 0, capacity = 0, tree = 0;
 
   static FailureOr<SampleSpec> fromAttr(DictionaryAttr spec,
                                         EmitError emitError);
@@ -32,6 +33,8 @@ struct SampleSpec {
   FailureOr<KernelInterface> interface(const TargetProfile &profile,
                                        EmitError emitError) const;
   void build(KernelBuilder &builder, const KernelInterface &interface) const;
+  /// Tokens that may be drawn.
+  int64_t drawable() const { return tokens ? tokens : vocabulary; }
 };
 
 } // namespace mlir::llm

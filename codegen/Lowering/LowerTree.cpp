@@ -58,6 +58,7 @@ LogicalResult lowerVerify(ProgramLowering &p, TreeVerifyOp op) {
 
   SampleSpec sample;
   sample.vocabulary = p.rowElements(op.getLogits());
+  sample.tokens = drawableTokens(op, sample.vocabulary);
   sample.capacity = p.target().capacity();
   sample.tree = kTreeStride;
   Value drawn = p.scratch("drawn", uint64_t(p.width()) * 4);

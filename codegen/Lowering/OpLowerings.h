@@ -64,6 +64,10 @@ LogicalResult lowerIntegerLinear(ProgramLowering &program, GatedLinearOp op);
 /// rows that it reads, on the way.
 bool findsFactor(ProgramLowering &program, Operation *user, Value factor);
 
+/// How many tokens may be drawn by what `llm.model` says (`tokens`: the ids of
+/// its tokenizer; the rows behind them pad the vocabulary); 0 where all may.
+int64_t drawableTokens(Operation *at, int64_t vocabulary);
+
 /// The end of a `sample` program: draws a token from the logits and advances
 /// the control block.
 LogicalResult lowerSampling(ProgramLowering &program, Operation *at,

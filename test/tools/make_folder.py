@@ -72,6 +72,8 @@ def main():
     for name, shape in weights(vocabulary).items():
         count = shape[0] * (shape[1] if len(shape) > 1 else 1)
         values = [1.0] * count if len(shape) == 1 else [rng.gauss(0, 0.3) for _ in range(count)]
+        if name == "lm_head.weight":  # padded rows have the largest logits, and the smallest
+            values[(vocabulary - 5) * WIDTH:] = [value * 100 for value in values[(vocabulary - 5) * WIDTH:]]
         header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + 4 * count]}
         data += struct.pack(f"<{count}f", *values)
     head = json.dumps(header).encode()

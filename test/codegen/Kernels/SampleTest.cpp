@@ -84,8 +84,9 @@ struct Result {
 
 Result draw(const std::vector<float> &logits, std::vector<uint32_t> history,
             uint32_t base, uint32_t count, const Parameters &p,
-            const TargetProfile &profile) {
+            const TargetProfile &profile, int64_t tokens = 0) {
   SampleSpec spec;
+  spec.tokens = tokens;
   spec.vocabulary = int64_t(logits.size());
   spec.capacity = int64_t(history.size()) - 1;
   const CompiledKernel *kernel =
@@ -165,6 +166,23 @@ TEST(Sample, EqualLogitsGiveTheLowestId) {
     EXPECT_EQ(
         draw(logits, std::vector<uint32_t>(9), 3, 1, {}, profile(target)).token,
         2u);
+}
+
+TEST(Sample, RowsThatPadTheVocabularyAreNeverDrawn) {
+  SKIP_WITHOUT_DEVICE();
+  Random random(8);
+  Parameters p;
+  for (float temperature : {0.0f, 1.0f, 3.0f}) {
+    p.temperature = temperature;
+    p.topK = temperature == 3 ? 5 : 0;
+    p.topP = temperature == 3 ? 0.8f : 1;
+    const std::vector<float> plain = random.numbers(100);
+    std::vector<float> padded = plain;
+    padded.resize(137, 1e9f);
+    const std::vector<uint32_t> history(9);
+    EXPECT_EQ(draw(padded, history, 3, 1, p, deviceProfile(), 100).token,
+              draw(plain, history, 3, 1, p, deviceProfile()).token);
+  }
 }
 
 TEST(Sample, ARowOfNaNIsSurvived) {
