@@ -1,5 +1,6 @@
-// Templates against Jinja, see generate_template_cases.py, and against the
-// shared reference.
+// Templates against Jinja, see generate_template_cases.py, against the
+// transformers package, see generate_chat_cases.py, and against the shared
+// reference.
 #include "runtime/Text/ChatTemplate.h"
 
 #include <fstream>
@@ -44,6 +45,30 @@ TEST(TemplateCases, MatchJinja) {
     const auto source = test["template"].get<std::string>();
     SCOPED_TRACE(source);
     expectCase(test, render(source, input));
+  }
+}
+
+TEST(TemplateCases, MatchTransformers) {
+  const std::string folder = SPRIG_SOURCE_DIR "/test/runtime/Text/";
+  std::ifstream file(folder + "chat_cases.json");
+  const Json json = Json::parse(file);
+  for (const Json &test : json["cases"]) {
+    const auto name = test["template"].get<std::string>();
+    const auto conversation = test["conversation"].get<std::string>();
+    SCOPED_TRACE(name + " " + conversation);
+    std::ifstream source(folder + "templates/" + name + ".jinja");
+    const std::string text{std::istreambuf_iterator<char>(source), {}};
+    ChatInput input;
+    input.messages = json["conversations"][conversation].dump();
+    if (test["tools"].get<bool>())
+      input.tools = json["tools"].dump();
+    input.addGenerationPrompt = test["add_generation_prompt"].get<bool>();
+    input.bosToken = json["special"]["bos_token"].get<std::string>();
+    input.eosToken = json["special"]["eos_token"].get<std::string>();
+    input.now = json["now"].get<std::time_t>();
+    for (const auto &[variable, value] : test["variables"].items())
+      input.variables.emplace_back(variable, value.dump());
+    expectCase(test, render(text, input));
   }
 }
 
