@@ -148,6 +148,10 @@ public:
       line("step of width " + std::to_string(width), times, "ms");
     for (const auto &[width, times] : measured.stepProcessorMs)
       line("processor, width " + std::to_string(width), times, "ms");
+    for (const auto &[width, times] : measured.treeMs)
+      line("tree of " + std::to_string(width), times, "ms");
+    for (const auto &[width, times] : measured.treeProcessorMs)
+      line("processor, tree of " + std::to_string(width), times, "ms");
     if (startup)
       std::printf("start to first token: %.2f s cold, %.2f s warm\n",
                   startup->cold, startup->warm);
@@ -178,6 +182,8 @@ public:
     }
     series(json, "step_ms", measured.stepMs);
     series(json, "step_processor_ms", measured.stepProcessorMs);
+    series(json, "tree_ms", measured.treeMs);
+    series(json, "tree_processor_ms", measured.treeProcessorMs);
     series(json, "decode_at", measured.decodeRate);
     series(json, "prefill_at", measured.prefillRate);
     if (startup) {
@@ -326,6 +332,8 @@ int main(int argc, char **argv) {
   options.number("--runs", args.runs, "N", "Of each measurement (5)");
   options.numbers("--profile", args.bench.profileWidths, "WIDTH,...",
                   "Widths whose kernels are timed one by one (1)");
+  options.flag("--profile-trees", args.bench.profileTrees,
+               "Times the kernels of steps over trees instead");
   options.flag("--no-startup", args.noStartup, "Leaves out the start-up");
   options.text("--device", args.device, "NAME|INDEX", "The device");
   options.text("--target", args.target, "NAME", "The package's target");

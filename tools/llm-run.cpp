@@ -118,6 +118,7 @@ public:
     sprig_session_get_speculation(session.get(), &counts);
     const RunReport report = {args,  info,   result,      counts,
                               text,  generated, loadSeconds, firstTokenSeconds,
+                              clock.ofProcessor() - firstTokenProcessor,
                               sprig_session_device_bytes(session.get())};
     if (args.json)
       std::puts(jsonReport(report).c_str());
@@ -293,6 +294,7 @@ private:
     if (run.generated.empty()) {
       run.progress.clear();
       run.firstTokenSeconds = run.clock.seconds();
+      run.firstTokenProcessor = run.clock.ofProcessor();
     }
     if (token != UINT32_MAX)
       run.generated.push_back(token);
@@ -366,7 +368,7 @@ private:
   std::unique_ptr<sprig_model, Closer> model, draftModel;
   std::unique_ptr<sprig_session, Closer> session; // goes before the model
   sprig_model_info info{};
-  double loadSeconds = 0, firstTokenSeconds = 0;
+  double loadSeconds = 0, firstTokenSeconds = 0, firstTokenProcessor = 0;
   std::string messages; ///< of a chat, JSON without the brackets
   std::string answer;
   std::vector<uint32_t> generated;

@@ -37,6 +37,11 @@ Result<std::vector<double>> Session::measure(ProgramKind kind, uint32_t width,
   }
   std::vector<uint32_t> zeros(width);
   StepInput given = input(base, zeros.data(), width);
+  std::array<uint8_t, format::kMostNodes> chain;
+  for (uint32_t i = 0; i < chain.size(); ++i)
+    chain[i] = i == 0 ? uint8_t(format::kNoParent) : uint8_t(i - 1);
+  if (kind == ProgramKind::verify)
+    given.parents = chain.data();
   Result<uint64_t> number = queue->submit(*step, &given);
   if (!number.ok())
     return number.status();

@@ -8,8 +8,8 @@ namespace {
 
 /// Before anything was seen: a context of one token says little, one of eight
 /// is mostly a copy.
-constexpr float kPrior[] = {0.10f, 0.25f, 0.40f, 0.50f,
-                            0.60f, 0.75f, 0.85f, 0.90f};
+constexpr float kPrior[] = {0.10f, 0.25f, 0.40f, 0.55f,
+                            0.70f, 0.85f, 0.93f, 0.97f};
 /// Chances of contexts whose longer one was wrong, of what is above.
 constexpr float kShorter = 0.3f;
 constexpr float kPriorWeight = 4;
@@ -62,7 +62,7 @@ void NgramDraft::learn(uint32_t token) {
   }
 }
 
-Status NgramDraft::follow(const std::vector<uint32_t> &tokens, bool sampled) {
+Status NgramDraft::follow(const std::vector<uint32_t> &tokens, bool) {
   const bool longer =
       tokens.size() >= sequence.size() &&
       (sequence.empty() ||
@@ -71,11 +71,10 @@ Status NgramDraft::follow(const std::vector<uint32_t> &tokens, bool sampled) {
     // Cut back, or another text: what was learned about contexts stays.
     seen.clear();
     sequence.clear();
-    sampled = false;
   }
+  // A prompt says as well how much its text repeats itself.
   for (size_t i = sequence.size(); i < tokens.size(); ++i) {
-    if (sampled)
-      learn(tokens[i]);
+    learn(tokens[i]);
     seen.append(tokens[i]);
     sequence.push_back(tokens[i]);
   }

@@ -13,7 +13,7 @@ namespace sprig {
 ///
 /// The probability of a guess is that of prediction by partial matching: the
 /// longest context first, each shorter one with what the longer ones leave. How
-/// often a context of some length is right is learned from the sampled tokens.
+/// often a context of some length is right is learned from the text itself.
 class NgramDraft final : public Draft {
 public:
   NgramDraft();

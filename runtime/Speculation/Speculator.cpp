@@ -11,6 +11,8 @@ namespace {
 /// What a tree has to promise to take the place of plain steps: `auto` may not
 /// lose where its estimates are a little off.
 constexpr double kMargin = 1.08;
+/// The first guess of a tree is at least so likely.
+constexpr float kLikely = 0.15f;
 /// A wait of less than this part of a step was none: the token was there
 /// before it was asked for, so it says nothing about the step.
 constexpr double kWaited = 0.1;
@@ -152,7 +154,8 @@ Result<uint32_t> Speculator::propose(bool ahead) {
   const uint64_t depth = std::min<uint64_t>(session.left(), slots);
   if (!spent.known() || depth < 2)
     return 1u;
-  const uint32_t most = uint32_t(std::min<uint64_t>(options.nodes, slots));
+  const uint32_t most = uint32_t(
+      std::min<uint64_t>({options.nodes, slots, spent.reach()}));
   tree.reset(session.tokens().back(),
              uint32_t(std::min<uint64_t>(depth, most) - 1));
   const double least = always ? 0 : kMargin;
@@ -170,6 +173,9 @@ Result<uint32_t> Speculator::propose(bool ahead) {
   tree.rank();
   if (options.chain)
     tree.keepChain();
+  // Drafts that were asked for by name get their way, but not with nothing.
+  if (tree.size() < 2 || tree.expected(2) < 1 + kLikely)
+    return 1u;
   uint32_t best = 1;
   double rate = least;
   for (uint32_t width : session.treeWidths()) {

@@ -19,22 +19,26 @@ public:
   /// A tree step of one of the widths took `seconds`.
   void tree(uint32_t width, double seconds);
 
-  /// Whether a plain step was measured at all.
-  bool known() const { return single > 0; }
+  /// Whether enough plain steps were measured to compare with.
+  bool known() const;
   double plain() const { return single; }
   /// Of the program that takes `nodes` nodes, in plain steps.
   double cost(uint32_t nodes) const;
+  /// Nodes of the largest tree that should be tried next: what wide steps cost
+  /// is learned from narrower ones first.
+  uint32_t reach() const;
 
 private:
   struct Width {
     uint32_t width;
     double ratio; ///< to a plain step; 0: not measured
-    bool warm;    ///< ran before
+    unsigned steps;
   };
   static void blend(double &value, double seen);
 
   std::vector<Width> costs;
   double single = 0;
+  unsigned plainSteps = 0;
 };
 
 } // namespace sprig

@@ -83,6 +83,17 @@ Status runOnce(Session &session, const BenchOptions &options, bool keep,
     if (keep)
       measured.prefillRate[count].values.push_back(rate);
   }
+  for (uint32_t width : session.treeWidths()) {
+    Stopwatch clock;
+    Status status = session.measure(ProgramKind::verify, width, 0, false).status();
+    if (!status.ok())
+      return status;
+    if (keep) {
+      measured.treeMs[width].values.push_back(1e3 * clock.seconds());
+      measured.treeProcessorMs[width].values.push_back(1e3 *
+                                                       clock.ofProcessor());
+    }
+  }
   for (uint32_t width : allWidths(target)) {
     if (width > session.capacity())
       continue;
@@ -101,9 +112,9 @@ Status runOnce(Session &session, const BenchOptions &options, bool keep,
 }
 
 Status profile(Session &session, uint32_t width, uint32_t depth, uint32_t runs,
-               std::vector<DispatchTime> &out) {
+               bool trees, std::vector<DispatchTime> &out) {
   const format::Target &target = session.model().target();
-  ProgramKind kind = benchKind(target, width);
+  ProgramKind kind = trees ? ProgramKind::verify : benchKind(target, width);
   const format::Program *program = findProgram(target, kind, width);
   if (!program || uint64_t(depth) + width > session.capacity())
     return {};
@@ -146,7 +157,8 @@ Status measureAll(Session &session, const BenchOptions &options,
   for (uint32_t width : options.profileWidths)
     if (Status status = profile(session, width,
                                 options.depths.empty() ? 0 : options.depths[0],
-                                options.runs, measured.profile[width]);
+                                options.runs, options.profileTrees,
+                                measured.profile[width]);
         !status.ok())
       return status;
   return {};

@@ -14,6 +14,7 @@ struct BenchOptions {
   uint32_t runs = 5;
   uint32_t decodeTokens = 16;
   std::vector<uint32_t> profileWidths = {1};
+  bool profileTrees = false; ///< those of steps over trees
 };
 
 /// The values of several runs, in the order measured.
@@ -36,6 +37,8 @@ struct Measured {
   /// The same in processor time of this process, which other work on the
   /// machine hardly touches: what counts where the driver computes on the CPU.
   std::map<uint32_t, Samples> stepProcessorMs;
+  /// Of steps over trees of so many nodes; empty where there are none.
+  std::map<uint32_t, Samples> treeMs, treeProcessorMs;
   /// Width → each dispatch of its program; empty where the device has no
   /// timestamps.
   std::map<uint32_t, std::vector<DispatchTime>> profile;

@@ -61,6 +61,7 @@ std::string jsonReport(const RunReport &report) {
   json.pair("prefill_tokens_per_s",
             rate(double(result.computed_tokens), result.prefill_s));
   json.pair("decode_s", result.decode_s);
+  json.pair("decode_processor_s", report.decodeProcessorSeconds);
   json.pair("decode_tokens_per_s", rate(decoded(report), result.decode_s));
   json.close();
   json.key("memory").open('{');

@@ -15,6 +15,7 @@ struct RunReport {
   const std::string &text;
   const std::vector<uint32_t> &tokens; ///< generated
   double loadSeconds, firstTokenSeconds;
+  double decodeProcessorSeconds; ///< of all threads, from the first token on
   uint64_t deviceBytes;
 };
 

@@ -140,13 +140,19 @@ TEST(NgramDraftTest, LearnsWhetherCopyingPays) {
 TEST(StepTimesTest, EstimatesWhatWasNotMeasured) {
   StepTimes times({2, 4, 8, 16});
   EXPECT_FALSE(times.known());
-  times.plain(0.010);
+  // The first step is no measure.
+  times.plain(0.050);
+  for (int i = 0; i < 3; ++i)
+    times.plain(0.010);
   EXPECT_TRUE(times.known());
+  EXPECT_EQ(times.plain(), 0.010);
+  EXPECT_EQ(times.reach(), 4u);
   const double hopeful = times.cost(8);
   EXPECT_GT(hopeful, 1);
   EXPECT_LT(hopeful, 3);
   for (int i = 0; i < 3; ++i)
     times.tree(4, 0.022), times.tree(16, 0.070);
+  EXPECT_EQ(times.reach(), 32u);
   EXPECT_DOUBLE_EQ(times.cost(3), 2.2); // by the program of width 4
   EXPECT_DOUBLE_EQ(times.cost(16), 7.0);
   EXPECT_NEAR(times.cost(8), 2.2 + 4.8 * 4 / 12, 1e-9);

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Whether speculation gives the tokens of plain decoding: prompts × drafts × sampling on the default model.
+
+usage: speculation.py MODEL.sprig SHARED [--prompts 200] [--tokens 32] [--drafts ngram,auto,model]
+                      [--draft-model SMALL.sprig] [--results FILE.json] [--alternate]
+
+SHARED is the folder of texts and references. Prompts are the reference prompts and passages of both texts; every other one
+is a passage that is begun a second time, so that there is something to copy. Greedy, and at temperature 0.8 with top-p 0.95
+(--alternate: one of the two a prompt). With --results, what was compared stays known, and a run that was interrupted
+goes on. Ends with 0 only if all are equal; 77 where something is not there.
+"""
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+
+SAMPLINGS = {"greedy": [], "sampled": ["--temperature=0.8", "--top-p=0.95", "--seed=11"]}
+
+
+def make_prompts(shared, count):
+    references = [entry["prompt"] for entry in json.loads((shared / "reference/smollm2.json").read_text())]
+    texts = [(shared / "text" / name).read_text().split() for name in ("persuasion.txt", "northanger-abbey.txt")]
+    prompts = []
+    for i in range(count):
+        if i % 2 == 0 and i // 2 < len(references):
+            prompts.append(references[i // 2])
+            continue
+        words = texts[i // 2 % 2]
+        at = (1000 + 397 * i) % (len(words) - 60)
+        passage = " ".join(words[at:at + 30])
+        # The second copy ends in its middle.
+        prompts.append(passage + "\n\n" + " ".join(words[at:at + 12]) if i % 2 else passage)
+    return prompts
+
+
+def run(args, prompt, sampling, extra):
+    command = [f"{args.bin}/llm-run", args.package, "-p", prompt, "-n", str(args.tokens), "--ignore-eos", "--json"]
+    done = subprocess.run(command + SAMPLINGS[sampling] + extra, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"error: {' '.join(command)}: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("package")
+    parser.add_argument("shared", type=pathlib.Path)
+    parser.add_argument("--bin", default=str(pathlib.Path(__file__).resolve().parents[2] / "build/bin"))
+    parser.add_argument("--prompts", type=int, default=200)
+    parser.add_argument("--tokens", type=int, default=32)
+    parser.add_argument("--drafts", default="ngram,auto")
+    parser.add_argument("--draft-model")
+    parser.add_argument("--results", type=pathlib.Path)
+    parser.add_argument("--alternate", action="store_true")
+    args = parser.parse_args()
+    for needed in (pathlib.Path(args.package), args.shared / "reference/smollm2.json", args.shared / "text"):
+        if not needed.exists():
+            print(f"skipped: {needed} is not there")
+            sys.exit(77)
+    done = json.loads(args.results.read_text()) if args.results and args.results.exists() else {}
+    differ = 0
+    for i, prompt in enumerate(make_prompts(args.shared, args.prompts)):
+        for s, sampling in enumerate(SAMPLINGS):
+            if args.alternate and s != i // 2 % 2:
+                continue
+            wanted = [draft for draft in args.drafts.split(",") if f"{i}/{sampling}/{draft}" not in done]
+            if not wanted:
+                continue
+            plain = run(args, prompt, sampling, [])["tokens"]
+            for draft in wanted:
+                extra = [f"--speculate={draft}"] + (["--draft-model", args.draft_model] if args.draft_model else [])
+                got = run(args, prompt, sampling, extra)
+                equal = got["tokens"] == plain
+                if not equal:
+                    differ += 1
+                    print(f"prompt {i}, {sampling}, {draft}: expects {plain}, but got {got['tokens']}", file=sys.stderr)
+                done[f"{i}/{sampling}/{draft}"] = {"equal": equal, **got["speculation"]}
+                if args.results:
+                    args.results.write_text(json.dumps(done))
+    for sampling in SAMPLINGS:
+        for draft in args.drafts.split(","):
+            rows = [row for key, row in done.items() if key.endswith(f"/{sampling}/{draft}")]
+            if rows:
+                total = lambda name: sum(row[name] for row in rows)
+                print(f"{draft}, {sampling}: {total('equal')} of {len(rows)} equal; {total('trees')} trees in "
+                      f"{total('steps')} steps, {total('accepted')} of {total('drafted')} guesses right")
+    sys.exit(0 if all(row["equal"] for row in done.values()) else 1)
+
+
+if __name__ == "__main__":
+    main()
