@@ -101,8 +101,13 @@ int64_t AttentionSpec::tokensFor(int64_t width,
   if (failed(schedule) || !lanesAlongHead(profile))
     return 1;
   // Whole tiles: rows past the width are nobody's.
+  const bool deep = width >= AttentionSchedule::kWide &&
+                    capacity >= AttentionSchedule::kDeep;
+  const int64_t numbers =
+      deep ? std::max(schedule->numbers, schedule->deepNumbers)
+           : schedule->numbers;
   int64_t tile = std::min<int64_t>(
-      {schedule->numbers / (groupHeads() * headSize), width, 8});
+      {numbers / (groupHeads() * headSize), width, 8});
   tile = std::max<int64_t>(tile, 1);
   while (width % tile)
     --tile;
@@ -121,6 +126,14 @@ bool AttentionSpec::lanesAlongHead(const TargetProfile &profile) const {
   // Or of one word that a few lanes share, in one group of scales.
   return (words % lanes == 0 || lanes % words == 0) && headSize % lanes == 0 &&
          headSize / format.groups(headSize) % (headSize / lanes) == 0;
+}
+
+bool AttentionSpec::readsTexels(const TargetProfile &profile) const {
+  FailureOr<AttentionSchedule> schedule =
+      AttentionSchedule::from(profile, [] { return InFlightDiagnostic(); });
+  return succeeded(schedule) && schedule->texels && lanesAlongHead(profile) &&
+         KvFormat::named(kv).headWords(headSize) % (4 * profile.subgroupSize) ==
+             0;
 }
 
 FailureOr<KernelInterface>
@@ -147,6 +160,9 @@ AttentionSpec::interface(const TargetProfile &profile,
                         {"keys", Access::Read, cacheBytes},
                         {"values", Access::Read, cacheBytes},
                         {"y", Access::Write, rowBytes, true}};
+  if (readsTexels(profile))
+    for (unsigned side : {AttentionSlots::keys, AttentionSlots::values})
+      interface.bindings[side].texel = TexelFormat::Rgba32Uint;
   if (parts) {
     interface.bindings.push_back(
         {"partial", Access::Write, rowBytes * uint64_t(parts), true});

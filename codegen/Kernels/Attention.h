@@ -52,6 +52,8 @@ struct AttentionSpec {
 
   /// Lanes lie along the head, exchanged by subgroup operations.
   bool lanesAlongHead(const TargetProfile &profile) const;
+  /// The cache is read through texel views.
+  bool readsTexels(const TargetProfile &profile) const;
   /// Query heads of one key head that one workgroup serves: they share its
   /// loads.
   int64_t groupHeads() const;

@@ -28,7 +28,9 @@ struct Loads {
     sharers = std::max<int64_t>(lanes / all, 1);
     FailureOr<AttentionSchedule> schedule = AttentionSchedule::from(
         b.target(), [] { return InFlightDiagnostic(); });
-    if (succeeded(schedule) && schedule->word == 64 && words % 2 == 0)
+    if (spec.readsTexels(b.target()))
+      wide = 4;
+    else if (succeeded(schedule) && schedule->word == 64 && words % 2 == 0)
       bits = 64;
     while (wide * bits < 128 && words % (2 * unit()) == 0)
       wide *= 2;

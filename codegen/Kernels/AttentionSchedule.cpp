@@ -17,7 +17,9 @@ AttentionSchedule::from(const TargetProfile &profile, EmitError emitError) {
     int64_t *into;
     int64_t least, most;
   } numbers[] = {{"numbers", &schedule.numbers, 1, 1 << 16},
+                 {"deep_numbers", &schedule.deepNumbers, 0, 1 << 16},
                  {"groups", &schedule.groups, 1, 1 << 16},
+                 {"texels", &schedule.texels, 0, 1},
                  {"word", &schedule.word, 32, 64}};
   for (const auto &[name, value] : *choices) {
     auto *known = llvm::find_if(numbers, [&, &key = name](const auto &number) {

@@ -3,8 +3,12 @@
 //
 //   numbers  tokens × query heads × head size that one workgroup serves at
 //            most: more loads shared, more code and registers
+//   deep_numbers  the same for wide steps over long contexts (kWide tokens,
+//            kDeep positions), where it pays to compile more code; 0: numbers
 //   groups   workgroups that keep the device busy without splitting the cache
 //   word     bits of the integers that the cache is read in: 32 or 64
+//   texels   1: the cache is read through texel views, four words at once,
+//            where a lane's part of a head is so long
 #ifndef SPRIG_CODEGEN_KERNELS_ATTENTIONSCHEDULE_H
 #define SPRIG_CODEGEN_KERNELS_ATTENTIONSCHEDULE_H
 
@@ -13,7 +17,9 @@
 namespace mlir::llm {
 
 struct AttentionSchedule {
-  int64_t numbers = 640, groups = 128, word = 32;
+  int64_t numbers = 640, groups = 128, word = 32, texels = 0,
+          deepNumbers = 0;
+  static constexpr int64_t kWide = 32, kDeep = 4096;
 
   static FailureOr<AttentionSchedule> from(const TargetProfile &profile,
                                            EmitError emitError);

@@ -216,6 +216,43 @@ TEST(Attention, ATokensBitsDoNotDependOnTheWidthOfItsStep) {
     }
 }
 
+// How words of the cache are fetched, and how many tokens share them, is the
+// schedule's to choose: numbers stay as they are.
+TEST(Attention, BitsDoNotDependOnTheSchedule) {
+  SKIP_WITHOUT_DEVICE();
+  AttentionSpec spec = shape(6, 2, 64, 192);
+  spec.split = 64;
+  Random random(11);
+  std::vector<float> keys = random.numbers(192 * 2 * 64),
+                     values = random.numbers(192 * 2 * 64),
+                     q = random.numbers(8 * 6 * 64), first;
+  for (auto [word, texels, tokens] :
+       {std::tuple(32, 0, 1), {32, 1, 1}, {32, 1, 2}, {32, 0, 2}}) {
+    TargetProfile target = deviceProfile();
+    target.name += "_" + std::to_string(texels);
+    target.schedules["attention"] = {
+        {{}, {{"word", int64_t(word)}, {"texels", int64_t(texels)}}}};
+    spec.tokens = tokens;
+    std::vector<float> y = attend({spec, 120, 8}, target, q, keys, values);
+    ASSERT_EQ(y.size(), q.size());
+    if (first.empty())
+      first = y;
+    EXPECT_EQ(std::memcmp(first.data(), y.data(), y.size() * 4), 0)
+        << texels << " " << tokens;
+  }
+}
+
+// Eight tokens share their loads where contexts are long and steps wide: more
+// code than a short prompt should wait for.
+TEST(Attention, TilesGrowWhereItPays) {
+  auto lavapipe = findProfile("lavapipe");
+  ASSERT_TRUE(bool(lavapipe));
+  EXPECT_EQ(shape(9, 3, 64, 2048).tokensFor(64, *lavapipe), 4);
+  EXPECT_EQ(shape(9, 3, 64, 4096).tokensFor(64, *lavapipe), 8);
+  EXPECT_EQ(shape(9, 3, 64, 4096).tokensFor(8, *lavapipe), 4);
+  EXPECT_EQ(shape(9, 3, 64, 4096).tokensFor(1, *lavapipe), 1);
+}
+
 TEST(Attention, GroupsFollowTheContext) {
   SKIP_WITHOUT_DEVICE();
   AttentionSpec spec = shape(9, 3, 64, 2048);
