@@ -174,6 +174,8 @@ static void readExperts(ConfigKeys &keys, const Family &family,
   // Mixtral's always are; others say so.
   config.normaliseExperts =
       keys.flag("norm_topk_prob", !keys.has("num_experts"));
+  config.sharedFeedForward =
+      keys.size("shared_expert_intermediate_size", 0, 0);
   readDenseLayers(keys, config);
   if (config.expertsUsed > config.experts)
     keys.fail("num_experts_per_tok",

@@ -80,6 +80,13 @@ static const Family kFamilies[] = {
         .biasedQKV = true,
     },
     {
+        .checkpoint = "qwen2_moe",
+        .names = &kQwenMoeNames,
+        .windowByFlag = true,
+        .biasedQKV = true,
+        .experts = true,
+    },
+    {
         .gguf = "qwen3",
         .checkpoint = "qwen3",
         .qkNorm = QKNorm::Head,

@@ -180,6 +180,12 @@ private:
         !names.oneExpert.empty() &&
         tensors.has(prefix + names.oneExpert + "0." + names.oneUp + ".weight");
     found.router = linear(apart ? names.oneRouter : names.router, X, D);
+    if (const int64_t shared = config.sharedFeedForward) {
+      found.sharedGate = linear(names.sharedGate, shared, D);
+      found.sharedUp = linear(names.sharedUp, shared, D);
+      found.sharedDown = linear(names.sharedDown, D, shared);
+      found.sharedRouter = linear(names.sharedRouter, 1, D);
+    }
     if (apart) {
       found.gate.weight = stacked(names.oneGate, F, D);
       found.up.weight = stacked(names.oneUp, F, D);

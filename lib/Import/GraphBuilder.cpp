@@ -155,9 +155,13 @@ Value GraphBuilder::buildFeedForward(size_t index, Value hidden) {
   const int64_t F = config.layers[index].feedForward;
   Value x = tensors.beforeFeedForward ? norm(hidden, tensors.beforeFeedForward)
                                       : hidden;
-  if (tensors.router.weight)
-    return addBlock(buildExperts(tensors, F, x), tensors.afterFeedForward,
-                    hidden);
+  if (tensors.router.weight) {
+    Value mixed = buildExperts(tensors, F, x);
+    if (tensors.sharedRouter.weight)
+      mixed = AddOp::create(builder, loc, mixed.getType(), mixed,
+                            buildSharedExpert(tensors, x));
+    return addBlock(mixed, tensors.afterFeedForward, hidden);
+  }
   Value gate = config.gated ? linear(x, tensors.gate, {F}) : Value();
   Value mixed = linear(x, tensors.up, {F});
   if (gate)
@@ -189,6 +193,31 @@ Value GraphBuilder::buildExperts(const LayerWeights &tensors, int64_t F,
                                           config.activation, gate, up);
   return product(mixed, tensors.down.weight, {config.width},
                  route.getWeights());
+}
+
+Value GraphBuilder::buildSharedExpert(const LayerWeights &tensors, Value x) {
+  const int64_t F = config.sharedFeedForward;
+  Value gate = linear(x, tensors.sharedGate, {F});
+  Value mixed = linear(x, tensors.sharedUp, {F});
+  mixed = GatedActivationOp::create(builder, loc, gate.getType(),
+                                    config.activation, gate, mixed);
+  // A mixture of one: its weight is the sigmoid of the gate.
+  auto route = RouteOp::create(
+      builder, loc, linear(x, tensors.sharedRouter, {1}), /*bias=*/Value(),
+      /*top=*/uint64_t(1), ScoreKind::Sigmoid, /*normalise=*/false,
+      /*scale=*/FloatAttr(), /*groups=*/IntegerAttr(),
+      /*top_groups=*/IntegerAttr());
+  Value down = weight(tensors.sharedDown.weight);
+  auto type = cast<RankedTensorType>(down.getType());
+  down = ReshapeOp::create(builder, loc,
+                           RankedTensorType::get({1, config.width, F},
+                                                 type.getElementType(),
+                                                 type.getEncoding()),
+                           down);
+  return ExpertLinearOp::create(builder, loc, rowsType({config.width}), mixed,
+                                route.getIds(), matrix(down),
+                                route.getWeights(), /*bias=*/Value(),
+                                /*residual=*/Value());
 }
 
 Value GraphBuilder::buildLayer(size_t index, Value hidden) {

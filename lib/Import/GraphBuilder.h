@@ -34,6 +34,8 @@ private:
   Value buildAttention(size_t index, Value hidden);
   Value buildFeedForward(size_t index, Value hidden);
   Value buildExperts(const LayerWeights &tensors, int64_t F, Value x);
+  /// The expert that all tokens share, times the token's gate.
+  Value buildSharedExpert(const LayerWeights &tensors, Value x);
   Value embed(Value ids, Value table, double scale);
 
   /// A weight as it lies in the file, and what the reference says of it.

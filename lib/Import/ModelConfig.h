@@ -72,6 +72,8 @@ struct ModelConfig {
   /// X; 0: feed-forward blocks are dense. Each token goes to `expertsUsed`.
   int64_t experts = 0, expertsUsed = 0;
   bool normaliseExperts = false; ///< weights of the chosen add up to one
+  /// F of one more expert, which all tokens share, each by a gate; 0: none.
+  int64_t sharedFeedForward = 0;
 
   CheckpointQuantisation quantisation; ///< of the products of layers
 

@@ -45,6 +45,7 @@ struct LayerWeights {
   NormWeights beforeFeedForward, afterFeedForward;
   LinearWeights gate, up, down; ///< of all experts where there is a router
   LinearWeights router;
+  LinearWeights sharedGate, sharedUp, sharedDown, sharedRouter;
 };
 
 struct ModelWeights {

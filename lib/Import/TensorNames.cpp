@@ -82,6 +82,10 @@ static constexpr TensorNames qwenMoeNames() {
   names.oneGate = "gate_proj";
   names.oneUp = "up_proj";
   names.oneDown = "down_proj";
+  names.sharedGate = "mlp.shared_expert.gate_proj";
+  names.sharedUp = "mlp.shared_expert.up_proj";
+  names.sharedDown = "mlp.shared_expert.down_proj";
+  names.sharedRouter = "mlp.shared_expert_gate";
   return names;
 }
 

@@ -34,6 +34,10 @@ struct TensorNames {
   llvm::StringRef oneRouter = "", oneExpert = "";
   llvm::StringRef oneGate = "", oneUp = "", oneDown = "";
 
+  /// The expert that all tokens share, and its gate's single row.
+  llvm::StringRef sharedGate = "", sharedUp = "", sharedDown = "";
+  llvm::StringRef sharedRouter = "";
+
   /// Matrices of layers are stored `KxN`.
   bool transposed = false;
 };

@@ -119,7 +119,7 @@ std::vector<std::string> twins() {
   std::vector<std::string> names = variantNames();
   std::erase_if(names, [](const std::string &name) {
     for (const char *none : {"gpt2", "phi3-long", "phi3-beyond", "llama-gelu", "gemma2-caps", "smollm3-list",
-                             "qwen3-moe-dense-layer", "baichuan", "minicpm"})
+                             "qwen3-moe-dense-layer", "qwen2-moe", "baichuan", "minicpm"})
       if (name.starts_with(none))
         return true;
     return false;

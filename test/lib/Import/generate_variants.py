@@ -171,6 +171,11 @@ VARIANTS = [
     of("qwen3_moe", "qwen3-moe-dense-layer", **base(head_dim=16, num_experts=4, num_experts_per_tok=3,
                                                     moe_intermediate_size=24, norm_topk_prob=False,
                                                     decoder_sparse_step=1, mlp_only_layers=[0], num_hidden_layers=3)),
+    of("qwen2_moe", "qwen2-moe", **base(num_experts=5, num_experts_per_tok=2, moe_intermediate_size=32,
+                                        shared_expert_intermediate_size=48, decoder_sparse_step=1, mlp_only_layers=[])),
+    of("qwen2_moe", "qwen2-moe-sparse-steps", **base(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=40,
+                                                     shared_expert_intermediate_size=24, decoder_sparse_step=2,
+                                                     mlp_only_layers=[], norm_topk_prob=True, num_hidden_layers=3)),
     # What transformers does not carry is told by what it does: Baichuan 7B is llama with one tensor for Q, K and V;
     # MiniCPM is granite's factors under other names.
     of("llama", "baichuan", rename=packed, **base(num_key_value_heads=4, rms_norm_eps=1e-6),
