@@ -98,6 +98,18 @@ FailureOr<CachePlan> TargetLowering::cache(KVOp handle) {
   const KvFormat format = KvFormat::named(formatName);
   const uint64_t sideBytes = format.sideBytes(shape.capacity, type.getHeads(),
                                               type.getKeyWidth());
+  if (const uint64_t most = targetProfile.limits.storageRange;
+      sideBytes > most) {
+    // Whole pieces of 64 slots, so that scales fit as well.
+    const uint64_t slot =
+        llvm::divideCeil(sideBytes, uint64_t(shape.capacity));
+    return handle.emitOpError("expects the keys of a layer within the ")
+           << most << " bytes that a binding spans on target '"
+           << targetProfile.name << "', but " << shape.capacity
+           << " slots take " << sideBytes << "; compile with --context="
+           << most / slot / 64 * 64
+           << ", with fewer bits in the cache (--kv=8), or for other targets";
+  }
   uint64_t stride =
       uint64_t(plan::alignTo(int64_t(sideBytes), plan::kAlignment));
   uint64_t bytes = 2 * stride * uint64_t(cache.getCount());
