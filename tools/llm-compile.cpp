@@ -32,14 +32,17 @@ Examples:
 )";
 
 /// Every profile of the library, the most demanding first and the fallback
-/// last: the order in which the runtime tries them.
-std::vector<std::string> allTargets() {
+/// last: the order in which the runtime tries them. Those that do not promise
+/// equal bits at every width are only there where they are asked for.
+std::vector<std::string> allTargets(bool unequalToo) {
   std::vector<std::pair<int, std::string>> order;
   for (const std::string &name : listProfiles())
-    if (auto profile = findProfile(name))
-      order.emplace_back(-llvm::popcount(profile->features), name);
-    else
+    if (auto profile = findProfile(name)) {
+      if (unequalToo || profile->bitEqualWidths)
+        order.emplace_back(-llvm::popcount(profile->features), name);
+    } else {
       llvm::consumeError(profile.takeError());
+    }
   llvm::sort(order);
   std::vector<std::string> names;
   for (auto &[features, name] : order)
@@ -48,7 +51,7 @@ std::vector<std::string> allTargets() {
 }
 
 void listTargets() {
-  for (const std::string &name : allTargets())
+  for (const std::string &name : allTargets(/*unequalToo=*/true))
     if (auto profile = findProfile(name))
       std::cout << std::left << std::setw(12) << name << profile->description
                 << "\n";
@@ -261,7 +264,7 @@ int main(int argc, char **argv) {
   if (options.calibrationCache == "none")
     options.calibrationCache.clear();
   if (options.targets.empty())
-    options.targets = allTargets();
+    options.targets = allTargets(/*unequalToo=*/false);
   else if (!noFallback && !llvm::is_contained(options.targets, kFallback))
     options.targets.push_back(kFallback);
   // Before any work: a wrong name is found at once.

@@ -35,6 +35,7 @@ public:
 
   // Types.
   Type f32() { return builder.getF32Type(); }
+  Type f16() { return builder.getF16Type(); }
   Type i32() { return builder.getI32Type(); }
   Type i64() { return builder.getI64Type(); }
   Type vec(int64_t lanes, Type element) {
@@ -161,6 +162,19 @@ public:
   /// lanes whose number within those is 0; in others they are undefined. Takes
   /// values × workgroup × 4 bytes of shared memory where shuffles do not reach.
   Values reduceAll(Values values, unsigned lanes, unsigned stride);
+
+  // Cooperative matrices of 16 × 16, held by a subgroup: see KernelMatrix.cpp.
+  /// A: [token][k] as f16; B: [k][row], read from [row][k].
+  enum class MatrixUse { A, B };
+  /// Rounds to the nearest; what is too large becomes infinite.
+  Value toF16(Value number);
+  Value zeroMatrix();
+  /// From `array` (shared, of f16), element `first` on; `line` numbers from one
+  /// token or row to the next.
+  Value loadMatrix(MatrixUse use, Value array, Value first, int64_t line);
+  /// a * b + c, in f32 and in the order of the device.
+  Value multiplyAdd(Value a, Value b, Value c);
+  void storeMatrix(Value matrix, Value array, Value first, int64_t line);
 
 private:
   Value combine(Value a, Value b, Reduction reduction);

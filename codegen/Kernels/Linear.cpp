@@ -99,7 +99,16 @@ FailureOr<LinearSchedule> LinearSpec::schedule(const TargetProfile &profile,
   const ScheduleValues *choices = profile.findSchedule(kFamily, facts);
   if (!choices)
     return LinearSchedule();
-  return LinearSchedule::from(*choices, profile, emitError);
+  FailureOr<LinearSchedule> chosen =
+      LinearSchedule::from(*choices, profile, emitError);
+  if (failed(chosen) || !chosen->matrix)
+    return chosen;
+  if (tokens % kMatrix)
+    return emitError() << "schedule of linear on target '" << profile.name
+                       << "' expects matrix for tokens of a multiple of "
+                       << kMatrix << ", but got " << tokens;
+  chosen->matrix = k % 4 == 0; // x is loaded four numbers at a time
+  return chosen;
 }
 
 std::string LinearSpec::normKey() const {
@@ -177,6 +186,11 @@ FailureOr<KernelInterface> LinearSpec::interface(const TargetProfile &profile,
   interface.tokenTile = uint32_t(tokens);
   if (chosen->x != LinearSchedule::X::Direct)
     interface.subgroupSize = profile.subgroupSize;
+  if (chosen->matrix) {
+    interface.subgroupSize = profile.subgroupSize;
+    interface.sharedBytes = matrixBytes(*chosen, profile);
+    return interface;
+  }
   // Slices, and the lanes that each hold a part of the sum of squares, meet by
   // shuffles within a subgroup, else in shared memory.
   if (chosen->split > 1 || ownFactor()) {

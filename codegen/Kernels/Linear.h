@@ -34,6 +34,13 @@
 //   - The sum of x²: lane q of eight adds up quad q of every chunk of its
 //   slice's steps, each as (x0² + x1²) + (x2² + x3²); lanes, then slices, are
 //   added as a balanced tree.
+//
+// Matrices. With the choice `matrix`, products of token tiles of 16 and more go
+// by cooperative matrices (SPV_KHR_cooperative_matrix): a subgroup dequantises
+// its rows into shared memory as f16, the workgroup x (times γ and the RMS
+// factor) beside them, and 16 × 16 × 16 products are summed in f32. Both
+// roundings and the device's own order of additions stand outside the contract
+// above, so only a profile without `bit_equal_widths` may choose it.
 #ifndef SPRIG_CODEGEN_KERNELS_LINEAR_H
 #define SPRIG_CODEGEN_KERNELS_LINEAR_H
 
@@ -63,6 +70,8 @@ struct LinearSchedule {
       128; ///< most bits of weights that one load fetches: 32, 64 or 128
   int64_t texels = 0;   ///< 1: weights, 2: x, 3: both are read through texel
                         ///< views (of 16 bytes, or 4 for small planes)
+  int64_t matrix = 0;   ///< 1: by cooperative matrices of 16 tokens, 16 rows
+                        ///< and 16 numbers of K, see "Matrices" above
   int64_t prescale = 0; ///< 1: codes keep their place in the word, x is divided
                         ///< by the power of two
 
@@ -75,7 +84,7 @@ struct LinearSchedule {
   /// Whether a choice changes the order of additions, and so the bits: it has
   /// to be one for all token tiles of a product.
   static bool changesBits(StringRef choice) {
-    return choice == "split" || choice == "chains";
+    return choice == "split" || choice == "chains" || choice == "matrix";
   }
 
   bool texelWeights() const { return texels & 1; }
@@ -83,6 +92,9 @@ struct LinearSchedule {
   /// Bytes of a plane that one load fetches: 16, 8 or 4.
   unsigned elementBytes(unsigned unitBytes) const;
 };
+
+/// Tokens, rows and numbers of K of a cooperative matrix.
+inline constexpr int64_t kMatrix = 16;
 
 struct LinearSpec {
   static constexpr llvm::StringLiteral kFamily = "linear";
@@ -105,6 +117,9 @@ struct LinearSpec {
   void build(KernelBuilder &builder, const KernelInterface &interface) const;
 
   std::string normKey() const;
+  /// Bytes of shared memory that `schedule.matrix` takes.
+  uint32_t matrixBytes(const LinearSchedule &schedule,
+                       const TargetProfile &profile) const;
   /// Whether the kernel finds the RMS factor itself.
   bool ownFactor() const { return norm && eps != 0; }
   int64_t tiles() const { return (n + 7) / 8; }

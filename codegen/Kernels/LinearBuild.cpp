@@ -1,10 +1,6 @@
 // The body of a linear kernel.
 #include "codegen/Kernels/Activation.h"
-#include "codegen/Kernels/BlockCodec.h"
-#include "codegen/Kernels/KernelBuilder.h"
-#include "codegen/Kernels/Linear.h"
-#include "codegen/Kernels/LinearX.h"
-#include "lib/Quant/Layout.h"
+#include "codegen/Kernels/LinearKernel.h"
 
 namespace mlir::llm {
 namespace {
@@ -22,60 +18,7 @@ Value treeSum(KernelBuilder &b, Values list) {
   return list[0];
 }
 
-class LinearKernel {
-public:
-  LinearKernel(const LinearSpec &spec, const LinearSchedule &schedule,
-               const KernelInterface &interface, KernelBuilder &b)
-      : spec(spec), schedule(schedule), interface(interface), b(b),
-        codec(*BlockCodec::find(spec.format)),
-        layout(sprig::quant::describe(spec.format, size_t(spec.n),
-                                      size_t(spec.k))) {}
-
-  void build();
-
-private:
-  /// One of the row tiles a lane works on, of one of the weights.
-  struct RowSet {
-    SmallVector<PlaneBinding> planes;
-    Value tile; ///< clamped to the last
-  };
-
-  void open();
-  Values mainLoop();
-  Values step(Value block, Value stepOfBlock, unsigned count, ValueRange sums);
-  /// Adds a chunk's products to the sums. Token by token, few sums are alive at
-  /// once and x comes by exchange; number by number, few numbers are.
-  void byToken(ArrayRef<WeightChunk> rows, XChunk &x,
-               MutableArrayRef<Value> sums);
-  void byNumber(ArrayRef<WeightChunk> rows, XChunk &x,
-                MutableArrayRef<Value> sums);
-  void extend(Values &chains, unsigned i, Value code, Value number);
-  void close(const ChunkGroup &group, ChunkGroup extent, const Values &chains,
-             XChunk &x, unsigned token, Value &sum);
-  void addSquares(XChunk &x, unsigned token, MutableArrayRef<Value> sums);
-  void addSlices(Values &sums);
-  void finish(ValueRange sums);
-  Values factors(ValueRange sums);
-  void store(Value value, unsigned row, unsigned token);
-  unsigned binding(StringRef role) const;
-  /// Sums are ordered [row set][token]; behind them, where the kernel finds the
-  /// RMS factor, come the sums of squares by token.
-  size_t at(size_t rowSet, size_t token) const {
-    return rowSet * size_t(spec.tokens) + token;
-  }
-
-  const LinearSpec &spec;
-  const LinearSchedule &schedule;
-  const KernelInterface &interface;
-  KernelBuilder &b;
-  const BlockCodec &codec;
-  sprig::quant::TensorLayout layout;
-
-  Value row, slice, firstTile,
-      firstToken; // of this lane, within its tile, set, workgroup
-  SmallVector<RowSet> rowSets;
-  std::unique_ptr<XSource> source;
-};
+} // namespace
 
 unsigned LinearKernel::binding(StringRef role) const {
   auto it = llvm::find_if(interface.bindings, [&](const KernelBinding &known) {
@@ -204,18 +147,32 @@ void LinearKernel::addSquares(XChunk &x, unsigned token,
   squares = b.add(squares, x.squares(token));
 }
 
-/// One step of all row sets and tokens.
-Values LinearKernel::step(Value block, Value stepOfBlock, unsigned count,
-                          ValueRange carried) {
-  Values sums(carried);
+SmallVector<LinearKernel::Chunks> LinearKernel::decode(Value block,
+                                                       Value stepOfBlock,
+                                                       unsigned count) {
   Value unit = b.mul(block, codec.unitsPerBlock());
-  SmallVector<SmallVector<WeightChunk, 2>> rows;
+  SmallVector<Chunks> rows;
   for (RowSet &set : rowSets) {
     Value first = b.add(
         b.mul(b.add(b.mul(set.tile, int64_t(layout.units)), unit), 8), row);
     UnitReader reader(b, set.planes, first);
     rows.push_back(codec.decode(reader, stepOfBlock, count));
   }
+  return rows;
+}
+
+Value LinearKernel::offsetOf(const WeightChunk &chunk, Value block) {
+  Value offset = b.mul(block, codec.blockElements());
+  if (chunk.dynamicOffset)
+    offset = b.add(offset, chunk.dynamicOffset);
+  return b.add(offset, chunk.offset);
+}
+
+/// One step of all row sets and tokens.
+Values LinearKernel::step(Value block, Value stepOfBlock, unsigned count,
+                          ValueRange carried) {
+  Values sums(carried);
+  SmallVector<Chunks> rows = decode(block, stepOfBlock, count);
   for (unsigned c = 0; c < rows[0].size(); ++c) {
     SmallVector<WeightChunk> chunks;
     for (auto &set : rows)
@@ -229,11 +186,7 @@ Values LinearKernel::step(Value block, Value stepOfBlock, unsigned count,
           codes.push_back(chunk.code(k, schedule.prescale));
         chunk.code = [codes](unsigned k, bool) { return codes[k]; };
       }
-    Value offset = b.mul(block, codec.blockElements());
-    if (chunks[0].dynamicOffset)
-      offset = b.add(offset, chunks[0].dynamicOffset);
-    offset = b.add(offset, chunks[0].offset);
-    XChunk x(*source, offset, chunks[0].count, c);
+    XChunk x(*source, offsetOf(chunks[0], block), chunks[0].count, c);
     if (direct)
       byNumber(chunks, x, sums);
     else
@@ -318,17 +271,20 @@ Values LinearKernel::factors(ValueRange sums) {
           b.load(binding("factor"), b.add(firstToken, int64_t(token))));
       continue;
     }
-    double count = double(spec.count ? spec.count : spec.k);
-    Value mean = b.fma(sums[at(rowSets.size(), token)],
-                       b.constant(float(1.0 / count)),
-                       b.constant(float(spec.eps)));
-    list.push_back(b.div(b.constant(1.0f), b.sqrt(mean)));
+    list.push_back(rmsFactor(sums[at(rowSets.size(), token)]));
   }
   return list;
 }
 
+Value LinearKernel::rmsFactor(Value sumOfSquares) {
+  double count = double(spec.count ? spec.count : spec.k);
+  Value mean = b.fma(sumOfSquares, b.constant(float(1.0 / count)),
+                     b.constant(float(spec.eps)));
+  return b.div(b.constant(1.0f), b.sqrt(mean));
+}
+
 void LinearKernel::finish(ValueRange sums) {
-  Values factor = factors(sums);
+  Values factor = schedule.matrix ? Values() : factors(sums);
   for (unsigned r = 0; r < schedule.rows; ++r) {
     Value bias;
     if (spec.bias) {
@@ -338,7 +294,9 @@ void LinearKernel::finish(ValueRange sums) {
     for (unsigned token = 0; token < spec.tokens; ++token) {
       auto scaled = [&](size_t rowSet) {
         Value sum = sums[at(rowSet, token)];
-        return spec.norm ? b.mul(sum, factor[token]) : sum;
+        // Matrices are of f16: there x had its factor before it was rounded.
+        bool late = spec.norm && !schedule.matrix;
+        return late ? b.mul(sum, factor[token]) : sum;
       };
       Value value = scaled(r);
       if (bias)
@@ -353,6 +311,10 @@ void LinearKernel::finish(ValueRange sums) {
 
 void LinearKernel::build() {
   open();
+  if (schedule.matrix) {
+    finish(matrixLoop());
+    return b.close();
+  }
   Values sums = mainLoop();
   addSlices(sums);
   if (schedule.split == 1)
@@ -361,8 +323,6 @@ void LinearKernel::build() {
     b.when(b.equal(slice, b.index(0)), [&] { finish(sums); });
   b.close();
 }
-
-} // namespace
 
 void LinearSpec::build(KernelBuilder &builder,
                        const KernelInterface &interface) const {

@@ -30,6 +30,7 @@ FailureOr<LinearSchedule> LinearSchedule::from(const ScheduleValues &choices,
                  {"chains", &schedule.chains, {1, 2, 4}},
                  {"load", &schedule.load, {32, 64, 128}},
                  {"texels", &schedule.texels, {0, 1, 2, 3}},
+                 {"matrix", &schedule.matrix, {0, 1}},
                  {"prescale", &schedule.prescale, {0, 1}}};
   for (const auto &[name, value] : choices) {
     if (name == "x") {
@@ -57,6 +58,24 @@ FailureOr<LinearSchedule> LinearSchedule::from(const ScheduleValues &choices,
     }
     *known->into = *number;
   }
+  if (schedule.matrix) {
+    for (Feature feature :
+         {Feature::CooperativeMatrix, Feature::ShaderFloat16,
+          Feature::VulkanMemoryModel, Feature::SubgroupShuffle})
+      if (!profile.has(feature))
+        return refuse("expects the feature " + featureName(feature) +
+                      " for matrix");
+    if (profile.bitEqualWidths)
+      return refuse("expects a profile without bit_equal_widths for matrix: "
+                    "numbers would depend on how many tokens a step has");
+    // A subgroup's rows make whole matrices of 16.
+    int64_t sets = profile.subgroupSize / 8;
+    if (schedule.x != X::Direct || schedule.split != 1 || sets == 0 ||
+        schedule.waves % sets || sets * schedule.rows % 2)
+      return refuse("expects x to be direct, split = 1, waves for whole "
+                    "subgroups and an even number of row tiles in each for "
+                    "matrix");
+  }
   if (schedule.x != X::Direct) {
     if (!profile.canShuffle() || profile.subgroupSize < 8)
       return refuse("expects known subgroups of 8 or more that can shuffle for "
@@ -80,16 +99,19 @@ ScheduleValues LinearSchedule::values() const {
                   })->first;
   return {{"x", way.str()},     {"rows", rows},     {"waves", waves},
           {"split", split},     {"chains", chains}, {"load", load},
-          {"texels", texels},   {"prescale", prescale}};
+          {"texels", texels},   {"prescale", prescale},
+          {"matrix", matrix}};
 }
 
 std::string LinearSchedule::key() const {
   StringRef way = llvm::find_if(kWays, [&](const auto &known) {
                     return known.second == x;
                   })->first;
-  return llvm::formatv("x={0} rows={1} waves={2} split={3} chains={4} load={5} "
-                       "texels={6} prescale={7}",
-                       way, rows, waves, split, chains, load, texels, prescale);
+  std::string text =
+      llvm::formatv("x={0} rows={1} waves={2} split={3} chains={4} load={5} "
+                    "texels={6} prescale={7}",
+                    way, rows, waves, split, chains, load, texels, prescale);
+  return matrix ? text + " matrix" : text;
 }
 
 } // namespace mlir::llm

@@ -15,6 +15,28 @@ spv_target_env environmentOf(const TargetProfile &profile) {
                                         : SPV_ENV_VULKAN_1_1;
 }
 
+/// Versions before 2023.2 do not know the capability CooperativeMatrixKHR, and
+/// would refuse what they cannot read. MLIR has verified the module by then.
+bool knowsMatrices() {
+  static const bool knows = [] {
+    spvtools::SpirvTools tools(SPV_ENV_UNIVERSAL_1_6);
+    std::vector<uint32_t> words;
+    return tools.Assemble("OpCapability CooperativeMatrixKHR", &words);
+  }();
+  return knows;
+}
+
+/// Whether the tools can read the module at all.
+bool canRead(const std::vector<uint32_t> &words) {
+  constexpr uint32_t kHeader = 5, kOpCapability = 17, kMatrixCapability = 6022;
+  for (size_t at = kHeader; at + 1 < words.size() &&
+                            (words[at] & 0xffff) == kOpCapability;
+       at += 2)
+    if (words[at + 1] == kMatrixCapability)
+      return knowsMatrices();
+  return true;
+}
+
 spvtools::MessageConsumer collect(std::string &message) {
   return [&message](spv_message_level_t level, const char *,
                     const spv_position_t &position, const char *text) {
@@ -28,6 +50,8 @@ spvtools::MessageConsumer collect(std::string &message) {
 std::string validateSpirv(const std::vector<uint32_t> &words,
                           const TargetProfile &profile) {
   std::string message;
+  if (!canRead(words))
+    return message;
   spvtools::SpirvTools tools(environmentOf(profile));
   tools.SetMessageConsumer(collect(message));
   if (!tools.Validate(words) && message.empty())
@@ -38,6 +62,8 @@ std::string validateSpirv(const std::vector<uint32_t> &words,
 std::vector<uint32_t> optimiseSpirv(const std::vector<uint32_t> &words,
                                     const TargetProfile &profile,
                                     std::string &message) {
+  if (!canRead(words))
+    return words;
   spvtools::Optimizer optimiser(environmentOf(profile));
   optimiser.SetMessageConsumer(collect(message));
   // The driver's own compiler does the heavy work. What it should not have to

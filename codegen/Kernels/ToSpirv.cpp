@@ -1,5 +1,6 @@
 #include "codegen/Kernels/ToSpirv.h"
 
+#include "codegen/Kernels/VulkanMemory.h"
 #include "codegen/Target/TargetEnv.h"
 #include "mlir/Conversion/ArithToSPIRV/ArithToSPIRV.h"
 #include "mlir/Conversion/GPUToSPIRV/GPUToSPIRV.h"
@@ -15,6 +16,7 @@
 #include "mlir/Dialect/SPIRV/IR/TargetAndABI.h"
 #include "mlir/Dialect/SPIRV/Transforms/Passes.h"
 #include "mlir/Dialect/SPIRV/Transforms/SPIRVConversion.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/SPIRV/Serialization.h"
 #include "mlir/Transforms/DialectConversion.h"
@@ -147,6 +149,8 @@ LogicalResult convertToSpirv(ModuleOp module, const TargetProfile &profile,
   arith::populateArithToSPIRVPatterns(types, patterns);
   index::populateIndexToSPIRVPatterns(types, patterns);
   populateGPUToSPIRVPatterns(types, patterns);
+  populateMMAToSPIRVCoopMatrixTypeConversion(types);
+  populateGpuWMMAToSPIRVCoopMatrixKHRConversionPatterns(types, patterns);
   populateMathToSPIRVPatterns(types, patterns);
   populateMemRefToSPIRVPatterns(types, patterns);
   populateSCFToSPIRVPatterns(types, scf, patterns);
@@ -172,7 +176,23 @@ LogicalResult convertToSpirv(ModuleOp module, const TargetProfile &profile,
     return module.emitError() << "kernel '" << kernel
                               << "' has no legal SPIR-V interface for target '"
                               << profile.name << "'";
+  for (auto shader : module.getOps<spirv::ModuleOp>()) {
+    // The version found is the least for the operations; from 1.4 on the target's
+    // has been taken for the entry point's list of variables.
+    auto needs = *shader.getVceTriple();
+    spirv::Version version = spirv::TargetEnv(environment).getVersion();
+    if (version >= spirv::Version::V_1_4)
+      shader.setVceTripleAttr(
+          spirv::VerCapExtAttr::get(
+              version, llvm::to_vector(needs.getCapabilities()),
+              llvm::to_vector(needs.getExtensions()), context));
+    if (usesMatrices(shader))
+      useVulkanMemoryModel(shader);
+  }
   markReadOnly(module, interface);
+  if (failed(verify(module)))
+    return module.emitError()
+           << "kernel '" << kernel << "' does not verify as SPIR-V";
   return success();
 }
 

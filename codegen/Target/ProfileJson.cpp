@@ -67,6 +67,14 @@ public:
     into = *read;
   }
 
+  void truth(llvm::StringRef key, bool &into) {
+    const json::Value *value = get(key);
+    auto read = value ? value->getAsBoolean() : std::optional(into);
+    if (!read)
+      return expected("true or false", key, value);
+    into = *read;
+  }
+
   void version(llvm::StringRef key, Version &into) {
     std::string words;
     text(key, words);
@@ -313,6 +321,7 @@ llvm::Expected<TargetProfile> parseProfile(llvm::StringRef text,
     reader.version("vulkan", profile.vulkan);
     reader.version("spirv", profile.spirv);
     reader.number("subgroup_size", profile.subgroupSize);
+    reader.truth("bit_equal_widths", profile.bitEqualWidths);
     if (const json::Object *limits = reader.child("limits"))
       readLimits(*limits, profile.limits, path + " limits", error);
     if (const json::Object *rates = reader.child("rates")) {

@@ -106,6 +106,7 @@ std::string printProfile(const TargetProfile &profile) {
       {"faults", std::move(faults)},
       {"token_tiles", json::Array(profile.tokenTiles)},
       {"widths", json::Array(profile.widths)},
+      {"bit_equal_widths", profile.bitEqualWidths},
       {"schedules", std::move(schedules)},
       {"spaces", std::move(spaces)}};
   std::string text;

@@ -3,8 +3,8 @@
 // the library, others are read from disk. No kernel asks for a vendor: it asks
 // for a feature, a limit or a schedule choice.
 //
-// The JSON object (description, drivers, faults, schedules, spaces, token_tiles
-// and widths may be left out, every other key is required, unknown keys are
+// The JSON object (description, drivers, faults, schedules, spaces, token_tiles,
+// widths and bit_equal_widths may be left out, every other key is required, unknown keys are
 // refused):
 //
 //   name, description  strings
@@ -30,6 +30,9 @@
 //                      kernel each, which steps of all widths share
 //   widths             tokens of the steps that programs are made for, where
 //                      the user asks for none
+//   bit_equal_widths   true (the default): a token's numbers are the same bits
+//                      in steps of any width; false: schedules may give that
+//                      up, and llm-compile takes the target only by its name
 #ifndef SPRIG_CODEGEN_TARGET_TARGETPROFILE_H
 #define SPRIG_CODEGEN_TARGET_TARGETPROFILE_H
 
@@ -145,6 +148,7 @@ struct TargetProfile {
   std::vector<TargetFault> faults;
   std::vector<int64_t> tokenTiles = {1, 2, 4, 8};
   std::vector<int64_t> widths = {1, 2, 4, 8, 16, 32, 64};
+  bool bitEqualWidths = true;
   std::map<std::string, std::vector<ScheduleRule>, std::less<>> schedules;
   std::map<std::string, ScheduleSpace, std::less<>> spaces;
 

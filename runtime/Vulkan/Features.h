@@ -10,21 +10,6 @@
 
 namespace sprig::vulkan {
 
-// Newer than the headers of Debian 12 (which are 1.3.239); the values are those
-// of the Vulkan registry.
-#ifndef VK_KHR_cooperative_matrix
-#define VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME "VK_KHR_cooperative_matrix"
-inline constexpr auto
-    VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR =
-        static_cast<VkStructureType>(1000506000);
-struct VkPhysicalDeviceCooperativeMatrixFeaturesKHR {
-  VkStructureType sType;
-  void *pNext;
-  VkBool32 cooperativeMatrix;
-  VkBool32 cooperativeMatrixRobustBufferAccess;
-};
-#endif
-
 /// All feature structures that matter here, linked as far as a device knows
 /// them. One object asks what is there, another says what to switch on.
 struct FeatureChain {

@@ -8,8 +8,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#define VK_NO_PROTOTYPES
-#include <vulkan/vulkan_core.h>
+#include "runtime/Vulkan/Newer.h"
 
 namespace sprig::vulkan {
 
@@ -33,7 +32,8 @@ namespace sprig::vulkan {
 /// Entries that stay null where the extension is not there.
 #define SPRIG_OPTIONAL_INSTANCE_FUNCTIONS(DO)                                  \
   DO(CreateDebugUtilsMessengerEXT)                                             \
-  DO(DestroyDebugUtilsMessengerEXT)
+  DO(DestroyDebugUtilsMessengerEXT)                                            \
+  DO(GetPhysicalDeviceCooperativeMatrixPropertiesKHR)
 
 #define SPRIG_DEVICE_FUNCTIONS(DO)                                             \
   DO(AllocateCommandBuffers)                                                   \

@@ -37,6 +37,28 @@ bool findQueue(const InstanceFunctions &vk, PhysicalDevice &device) {
   return false;
 }
 
+/// Whether subgroups multiply 16 × 16 × 16 numbers of f16 into f32: what the
+/// kernels mean by cooperative_matrix.
+bool multipliesHalves(const InstanceFunctions &vk, VkPhysicalDevice device) {
+  auto list = vk.GetPhysicalDeviceCooperativeMatrixPropertiesKHR;
+  uint32_t count = 0;
+  if (!list || list(device, &count, nullptr) != VK_SUCCESS)
+    return false;
+  VkCooperativeMatrixPropertiesKHR empty{};
+  empty.sType = VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR;
+  std::vector<VkCooperativeMatrixPropertiesKHR> shapes(count, empty);
+  if (list(device, &count, shapes.data()) < 0)
+    return false;
+  return std::any_of(shapes.begin(), shapes.end(), [](const auto &shape) {
+    return shape.MSize == 16 && shape.NSize == 16 && shape.KSize == 16 &&
+           shape.AType == VK_COMPONENT_TYPE_FLOAT16_KHR &&
+           shape.BType == VK_COMPONENT_TYPE_FLOAT16_KHR &&
+           shape.CType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
+           shape.ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
+           shape.scope == VK_SCOPE_SUBGROUP_KHR;
+  });
+}
+
 void readProperties(const InstanceFunctions &vk, PhysicalDevice &device) {
   VkPhysicalDeviceProperties2 properties{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
@@ -221,6 +243,8 @@ Result<std::vector<PhysicalDevice>> listDevices(const Instance &instance) {
     device.features = std::make_shared<FeatureChain>();
     vk.GetPhysicalDeviceFeatures2(
         handle, device.features->link(device.version, device.extensions));
+    VkBool32 &matrices = device.features->cooperativeMatrix.cooperativeMatrix;
+    matrices = matrices && multipliesHalves(vk, handle);
     readProperties(vk, device);
     VkPhysicalDeviceMemoryProperties2 memory{
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};

@@ -122,8 +122,14 @@ public:
 
   std::vector<float> runOn(const TargetProfile &profile, const LinearSpec &spec,
                            uint32_t first, uint32_t count) {
-    const CompiledKernel *kernel =
-        compile("linear", spec.toAttr(context()), profile);
+    return runKernel(compile("linear", spec.toAttr(context()), profile), spec,
+                     first, count);
+  }
+
+  /// The same with a kernel that is there; null: a failure that was reported.
+  std::vector<float> runKernel(const CompiledKernel *kernel,
+                               const LinearSpec &spec, uint32_t first,
+                               uint32_t count) {
     if (!kernel)
       return {};
     uint32_t tile = kernel->interface.tokenTile,

@@ -1,7 +1,7 @@
 // RUN: llm-opt --split-input-file --plan-lower-kernels --verify-diagnostics %s
 // RUN: llm-opt --split-input-file --plan-lower-kernels --verify-diagnostics --mlir-disable-threading %s
 
-// expected-error @below {{expects a target among adreno, generic, lavapipe, nvidia, rdna3, or a profile file ending in .json, but got 'riscv'}}
+// expected-error @below {{expects a target among adreno, generic, lavapipe, matrix, nvidia, rdna3, or a profile file ending in .json, but got 'riscv'}}
 plan.target @riscv {
 }
 

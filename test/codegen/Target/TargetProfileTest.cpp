@@ -34,14 +34,14 @@ std::string edited(llvm::StringRef from, llvm::StringRef to) {
 
 TEST(TargetProfile, ListsAndFindsTheProfilesOfTheLibrary) {
   EXPECT_EQ(listProfiles(),
-            (std::vector<std::string>{"adreno", "generic", "lavapipe", "nvidia",
-                                      "rdna3"}));
+            (std::vector<std::string>{"adreno", "generic", "lavapipe", "matrix",
+                                      "nvidia", "rdna3"}));
   for (const std::string &name : listProfiles())
     EXPECT_EQ(find(name).name, name);
   llvm::Expected<TargetProfile> unknown = findProfile("riva128");
   EXPECT_EQ(
       llvm::toString(unknown.takeError()),
-      "expects a target among adreno, generic, lavapipe, nvidia, rdna3, or "
+      "expects a target among adreno, generic, lavapipe, matrix, nvidia, rdna3, or "
       "a profile file ending in .json, but got 'riva128'");
 }
 
@@ -71,6 +71,18 @@ TEST(TargetProfile, DriversAreNumbersOfTheVulkanRegistry) {
   EXPECT_EQ(driverName(1000), "1000");
   EXPECT_NE(errorOf(edited("\"drivers\": []", "\"drivers\": [\"mesa\"]"))
                 .find("expects names of drivers"),
+            std::string::npos);
+}
+
+TEST(TargetProfile, OnlyMatricesGiveUpEqualBits) {
+  for (const std::string &name : listProfiles())
+    EXPECT_EQ(find(name).bitEqualWidths, name != "matrix") << name;
+  EXPECT_NE(errorOf(edited("\"bit_equal_widths\": true",
+                           "\"bit_equal_widths\": 1"))
+                .find("expects true or false for 'bit_equal_widths'"),
+            std::string::npos);
+  EXPECT_NE(errorOf(edited("\"rows\": [\n        1,", "\"rows\": [\n        [],"))
+                .find("expects whole numbers and strings for 'rows'"),
             std::string::npos);
 }
 
