@@ -186,6 +186,8 @@ public:
     series(json, "tree_processor_ms", measured.treeProcessorMs);
     series(json, "decode_at", measured.decodeRate);
     series(json, "prefill_at", measured.prefillRate);
+    series(json, "decode_processor_ms", measured.decodeProcessorMs);
+    series(json, "prefill_processor_ms", measured.prefillProcessorMs);
     if (startup) {
       json.key("startup").open('{').pair("cold_s", startup->cold);
       json.pair("warm_s", startup->warm).close();

@@ -43,7 +43,8 @@ std::vector<uint32_t> someTokens(uint32_t count, uint32_t vocabulary) {
   return tokens;
 }
 
-Status measurePrefill(Session &session, uint32_t count, double &rate) {
+Status measurePrefill(Session &session, uint32_t count, double &rate,
+                      double &processor) {
   std::vector<uint32_t> tokens =
       someTokens(count, session.model().metadata().model()->vocabulary());
   if (Status status = session.truncate(0); !status.ok())
@@ -55,6 +56,7 @@ Status measurePrefill(Session &session, uint32_t count, double &rate) {
   if (Status status = session.next().status(); !status.ok())
     return status;
   rate = count / clock.seconds();
+  processor = clock.ofProcessor();
   return session.truncate(0);
 }
 
@@ -65,23 +67,30 @@ Status runOnce(Session &session, const BenchOptions &options, bool keep,
   for (uint32_t depth : options.depths) {
     if (uint64_t(depth) + options.decodeTokens > session.capacity())
       continue;
+    Stopwatch clock;
     Result<double> seconds =
         session.measureDecode(depth, keep ? options.decodeTokens
                                           : std::min(2u, options.decodeTokens));
     if (!seconds.ok())
       return seconds.status();
-    if (keep)
-      measured.decodeRate[depth].values.push_back(options.decodeTokens /
-                                                  *seconds);
+    if (!keep)
+      continue;
+    measured.decodeRate[depth].values.push_back(options.decodeTokens /
+                                                *seconds);
+    measured.decodeProcessorMs[depth].values.push_back(
+        1e3 * clock.ofProcessor() / options.decodeTokens);
   }
   for (uint32_t count : options.promptTokens) {
     if (count == 0 || count > session.capacity())
       continue;
-    double rate = 0;
-    if (Status status = measurePrefill(session, count, rate); !status.ok())
+    double rate = 0, processor = 0;
+    if (Status status = measurePrefill(session, count, rate, processor);
+        !status.ok())
       return status;
-    if (keep)
-      measured.prefillRate[count].values.push_back(rate);
+    if (!keep)
+      continue;
+    measured.prefillRate[count].values.push_back(rate);
+    measured.prefillProcessorMs[count].values.push_back(1e3 * processor);
   }
   for (uint32_t width : session.treeWidths()) {
     Stopwatch clock;

@@ -39,6 +39,8 @@ struct Measured {
   std::map<uint32_t, Samples> stepProcessorMs;
   /// Of steps over trees of so many nodes; empty where there are none.
   std::map<uint32_t, Samples> treeMs, treeProcessorMs;
+  std::map<uint32_t, Samples> decodeProcessorMs;  ///< depth → of a token
+  std::map<uint32_t, Samples> prefillProcessorMs; ///< tokens → of the prompt
   /// Width → each dispatch of its program; empty where the device has no
   /// timestamps.
   std::map<uint32_t, std::vector<DispatchTime>> profile;
