@@ -4,6 +4,7 @@
 #include "runtime/sprig.h"
 #include "test/lib/Weights/TinyLlama.h"
 #include "test/tools/DeviceModelTest.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include <cstdlib>
 #include <new>
 #include <random>
@@ -185,6 +186,34 @@ TEST_F(SpeculationModelTest, AModelGuessesForAnother) {
       }
     }
   }
+}
+
+TEST_F(SpeculationModelTest, TheCacheIsThatOfPlainDecoding) {
+  // Byte for byte, as far as it is alive; a saved session holds just that.
+  GenerationOptions options;
+  options.most = 50;
+  auto saved = [&](const std::string &name, Speculator *with) {
+    generate(options, with);
+    Status status = session->save(file(name), "");
+    EXPECT_TRUE(status.ok()) << status.message();
+    auto bytes = ::llvm::MemoryBuffer::getFile(file(name));
+    return bytes ? (*bytes)->getBuffer().str() : std::string();
+  };
+  const std::string plain = saved("plain.session", nullptr);
+  auto with = speculator("ngram");
+  EXPECT_FALSE(plain.empty());
+  EXPECT_TRUE(saved("trees.session", with.get()) == plain);
+  EXPECT_LT(with->counts().accepted, with->counts().drafted); // some were wrong
+  // What trees left behind the live part is never read: a session in which it
+  // is NaN goes on alike.
+  prompt = session->tokens();
+  options.most = 20;
+  const Answer next = goOn(options, with.get());
+  with.reset();
+  open(/*validated=*/false, /*poisoned=*/true);
+  std::string note;
+  ASSERT_TRUE(session->load(file("trees.session"), note).ok());
+  EXPECT_EQ(goOn(options, speculator("ngram").get()), next);
 }
 
 TEST_F(SpeculationModelTest, AnswersEndWherePlainOnesDo) {
