@@ -3,10 +3,13 @@
 
 usage: radv.py [--model X.gguf] [--icd FILE] [--families gfx1100,navi21]
 
-Compiles the model for the target rdna3. Columns: vector registers / spilled ones / subgroups a SIMD / bytes of code.
-Ends with 1 where a kernel spills or has more than 16 KB of code.
+Compiles the model for the target rdna3. Columns: vector registers / spilled ones / subgroups a SIMD (what AMD calls
+occupancy) / bytes of code / instructions for each byte of weights. The last is for products only: instructions of the
+whole kernel over the bytes that a lane loads in one round of its loop, which is nearly all of the kernel and runs once a
+round; so it is a little too high. Ends with 1 where a kernel spills or has more than 16 KB of code.
 """
 import argparse
+import json
 import os
 import pathlib
 import re
@@ -16,7 +19,28 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BIN = ROOT / "build" / "bin"
-COLUMNS = ("VGPRs", "Spilled VGPRs", "Subgroups per SIMD", "Code size")
+COLUMNS = ("VGPRs", "Spilled VGPRs", "Subgroups per SIMD", "Code size", "Instructions")
+PROFILE = ROOT / "codegen" / "Target" / "Profiles" / "rdna3.json"
+# Bytes of a round: what a step of the codec covers (codegen/Kernels/Codecs*.cpp).
+ROUND = {"q4_0": 18, "q4_1": 20, "q5_0": 22, "q5_1": 24, "q8_0": 34, "q4_k": 144 / 4, "q5_k": 176 / 4, "q6_k": 210 / 4}
+
+
+def holds(condition, fact):
+    if isinstance(condition, dict):
+        return condition.get("min", fact) <= fact <= condition.get("max", fact)
+    return fact in condition if isinstance(condition, list) else fact == condition
+
+
+def bytes_of_round(name):
+    """Weights that a lane loads in a round of a product's kernel, or None."""
+    found = re.match(r"linear(_gated)?_(\w+?)_(\d+)x(\d+)_t(\d+)_", name)
+    if not found or found[2] not in ROUND:
+        return None
+    facts = {"gated": int(bool(found[1])), "format": found[2].upper(), "n": int(found[3]), "k": int(found[4]),
+             "tokens": int(found[5])}
+    rules = json.loads(PROFILE.read_text())["schedules"]["linear"]
+    rule = next(rule for rule in rules if all(holds(c, facts[fact]) for fact, c in rule.get("when", {}).items()))
+    return ROUND[found[2]] * rule.get("rows", 2) * (1 + facts["gated"])
 
 
 def statistics(package, family, icd):
@@ -44,8 +68,10 @@ bad = False
 for name in tables[0]:
     cells = []
     for table in tables:
-        registers, spilled, subgroups, code = table[name]
+        registers, spilled, subgroups, code, instructions = table[name]
         bad |= spilled > 0 or code > 16384
-        cells.append(f"{registers} / {spilled} / {subgroups} / {code:,}")
+        share = bytes_of_round(name)
+        cells.append(f"{registers} / {spilled} / {subgroups} / {code:,}" +
+                     (f" / {instructions / share:.1f}" if share else ""))
     print(f"| {name.rsplit('_', 1)[0]} | " + " | ".join(cells) + " |")
 sys.exit(bad)

@@ -3,7 +3,9 @@
 #include "codegen/Kernels/Activation.h"
 #include "codegen/Kernels/BlockCodec.h"
 #include "codegen/Kernels/SpecAttr.h"
+#include "lib/Quant/Affine.h"
 #include "lib/Quant/Layout.h"
+#include "mlir/Dialect/SPIRV/IR/SPIRVOps.h"
 #include "llvm/Support/FormatVariadic.h"
 
 namespace mlir::llm {
@@ -129,6 +131,14 @@ IntegerLinearSpec::interface(const TargetProfile &profile,
 
 namespace {
 
+/// Whether the codes of `format`, less their zero points, are signed bytes.
+bool fitBytes(sprig::quant::Format format) {
+  auto affine = sprig::quant::affineOf(format);
+  return affine &&
+         (affine->bits < 8 ||
+          affine->kind == sprig::quant::AffineFormat::Kind::Symmetric);
+}
+
 class Builder {
 public:
   Builder(KernelBuilder &builder, const IntegerLinearSpec &spec,
@@ -136,11 +146,44 @@ public:
       : b(builder), s(spec), schedule(schedule), interface(interface),
         codec(*BlockCodec::find(spec.format)),
         layout(sprig::quant::describe(spec.format, size_t(spec.n),
-                                      size_t(spec.k))) {}
+                                      size_t(spec.k))),
+        // MLIR has them for SPIR-V 1.6 alone. One token by itself does not pay
+        // for the codes being packed.
+        dots(builder.target().has(Feature::IntegerDotProduct) &&
+             builder.target().spirv >= Version{1, 6} &&
+             spec.tokens > 1 && fitBytes(spec.format)) {}
 
   void build();
 
 private:
+  /// Four signed bytes of each, multiplied and added.
+  Value dot(Value left, Value right) {
+    return spirv::SDotOp::create(
+        b.ops(), b.loc(), b.i32(), left, right,
+        spirv::PackedVectorFormatAttr::get(
+            b.ops().getContext(),
+            spirv::PackedVectorFormat::PackedVectorFormat4x8Bit));
+  }
+  /// Codes as signed bytes, four in a word.
+  Values packed(ArrayRef<Value> codes) {
+    Values words;
+    for (unsigned k = 0; k < codes.size(); k += 4) {
+      Value word = b.bitAnd(codes[k], 255);
+      for (unsigned byte = 1; byte < 4; ++byte)
+        word = b.bitOr(word, b.shl(b.bitAnd(codes[k + byte], 255), 8 * byte));
+      words.push_back(word);
+    }
+    return words;
+  }
+  /// The sum of the products of two lists, as i32.
+  Value product(ArrayRef<Value> left, ArrayRef<Value> right) {
+    Value sum;
+    for (auto [a, c] : llvm::zip_equal(left, right)) {
+      Value part = dots ? dot(a, c) : b.mul(a, c);
+      sum = sum ? b.add(sum, part) : part;
+    }
+    return sum;
+  }
   void open();
   Values unit(Value at, ValueRange sums);
   void finish(ValueRange sums);
@@ -165,6 +208,7 @@ private:
   const KernelInterface &interface;
   const BlockCodec &codec;
   sprig::quant::TensorLayout layout;
+  bool dots; ///< by SPV_KHR_integer_dot_product: sums are exact either way
   SmallVector<RowSet> rowSets;
   Value row, slice, firstTile, firstToken;
 };
@@ -213,6 +257,8 @@ Values Builder::unit(Value at, ValueRange carried) {
         b.mul(b.add(b.mul(set.tile, int64_t(layout.units)), at), 8), row);
     UnitReader reader(b, set.planes, place);
     weights.push_back(codec.integers(reader));
+    if (dots)
+      weights.back().codes = packed(weights.back().codes);
   }
   const IntegerRow x = s.xRow();
   const unsigned kX = binding("x");
@@ -221,9 +267,12 @@ Values Builder::unit(Value at, ValueRange carried) {
     Values codes;
     for (int64_t i = 0; i < 2; ++i)
       for (Value word :
-           b.unpack(b.load(kX, b.add(b.add(start, b.mul(at, 2)), i))))
-        for (unsigned byte = 0; byte < 4; ++byte)
+           b.unpack(b.load(kX, b.add(b.add(start, b.mul(at, 2)), i)))) {
+        if (dots)
+          codes.push_back(word);
+        for (unsigned byte = 0; byte < 4 && !dots; ++byte)
           codes.push_back(b.signedBits(word, byte * 8, 8));
+      }
     // The scale is one word of the vector that a load fetches.
     Value group = x.groups() == 1 ? b.index(0) : b.div(at, x.group / kChunk);
     Values four = b.unpack(
@@ -236,18 +285,13 @@ Values Builder::unit(Value at, ValueRange carried) {
     scale = b.f32FromBits(scale);
     Value all; // of the codes of x
     for (auto [r, weight] : llvm::enumerate(weights)) {
-      Value product = b.mul(weight.codes[0], codes[0]);
-      for (unsigned i = 1; i < kChunk; ++i)
-        product = b.add(product, b.mul(weight.codes[i], codes[i]));
       Value &sum = sums[this->at(r, token)];
-      sum = b.fma(b.mul(weight.scale, scale), b.signedToF32(product), sum);
+      sum = b.fma(b.mul(weight.scale, scale), b.signedToF32(product(weight.codes, codes)), sum);
       if (!weight.minimum)
         continue;
       if (!all) {
-        all = codes[0];
-        for (Value code : ArrayRef(codes).drop_front())
-          all = b.add(all, code);
-        all = b.signedToF32(all);
+        Value one = b.constant(uint32_t(dots ? 0x01010101 : 1));
+        all = b.signedToF32(product(codes, Values(codes.size(), one)));
       }
       sum = b.fma(b.mul(weight.minimum, scale), all, sum);
     }

@@ -66,6 +66,7 @@ struct Device::State {
   VkPhysicalDeviceMemoryProperties memory{};
   std::string name;
   uint32_t subgroup = 0;
+  bool dots = false;
   std::map<std::vector<uint32_t>, Pipeline> pipelines;
 
   std::string begin(const KernelInterface &interface,
@@ -256,7 +257,7 @@ std::unique_ptr<Device> Device::open(std::string &why) {
   std::unique_ptr<Device> opened(new Device);
   State &state = *opened->state;
   VkApplicationInfo application{VK_STRUCTURE_TYPE_APPLICATION_INFO};
-  application.apiVersion = VK_API_VERSION_1_2;
+  application.apiVersion = VK_API_VERSION_1_3;
   VkInstanceCreateInfo instanceInfo{VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO};
   instanceInfo.pApplicationInfo = &application;
   uint32_t count = 1;
@@ -283,6 +284,21 @@ std::unique_ptr<Device> Device::open(std::string &why) {
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES, &features12};
   VkPhysicalDeviceFeatures2 features{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &features11};
+  uint32_t extensions = 0;
+  vkEnumerateDeviceExtensionProperties(state.physical, nullptr, &extensions,
+                                       nullptr);
+  std::vector<VkExtensionProperties> known(extensions);
+  vkEnumerateDeviceExtensionProperties(state.physical, nullptr, &extensions,
+                                       known.data());
+  const char *dotExtension = VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME;
+  VkPhysicalDeviceShaderIntegerDotProductFeatures dots{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES};
+  const bool knowsDots =
+      std::any_of(known.begin(), known.end(), [&](const auto &extension) {
+        return std::strcmp(extension.extensionName, dotExtension) == 0;
+      });
+  if (knowsDots)
+    features12.pNext = &dots;
   bool modern = properties.properties.apiVersion >= VK_API_VERSION_1_2;
   if (!modern)
     features.pNext = nullptr;
@@ -296,6 +312,13 @@ std::unique_ptr<Device> Device::open(std::string &why) {
                                 &features};
   deviceInfo.queueCreateInfoCount = 1;
   deviceInfo.pQueueCreateInfos = &queue;
+  // With SPIR-V 1.6, which Vulkan 1.3 takes.
+  state.dots = properties.properties.apiVersion >= VK_API_VERSION_1_3 &&
+               dots.shaderIntegerDotProduct;
+  if (state.dots) {
+    deviceInfo.enabledExtensionCount = 1;
+    deviceInfo.ppEnabledExtensionNames = &dotExtension;
+  }
   VkCommandPoolCreateInfo poolInfo{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
   if (vkCreateDevice(state.physical, &deviceInfo, nullptr, &state.device) !=
           VK_SUCCESS ||
@@ -355,6 +378,7 @@ std::optional<Device::Seconds> Device::time(const KernelInterface &interface,
 
 const std::string &Device::name() const { return state->name; }
 uint32_t Device::subgroupSize() const { return state->subgroup; }
+bool Device::dotProducts() const { return state->dots; }
 bool Device::lavapipe() const {
   return state->name.find("llvmpipe") != std::string::npos;
 }

@@ -39,6 +39,8 @@ public:
   const std::string &name() const;
   uint32_t subgroupSize() const;
   bool lavapipe() const;
+  /// VK_KHR_shader_integer_dot_product, switched on.
+  bool dotProducts() const;
 
 private:
   Device();

@@ -145,6 +145,45 @@ void check(IntegerLinearSpec s, const TargetProfile &profile, uint64_t seed) {
   EXPECT_EQ(std::memcmp(own.data(), y.data() + s.n, own.size() * 4), 0);
 }
 
+/// Lavapipe has integer dot products, but no instruction for them: its profile
+/// does without.
+const TargetProfile &withDots() {
+  static const TargetProfile made = [] {
+    TargetProfile target = profile("lavapipe");
+    target.features |= 1u << unsigned(Feature::IntegerDotProduct);
+    target.vulkan = {1, 3};
+    target.spirv = {1, 6};
+    target.name += " with dots";
+    return target;
+  }();
+  return made;
+}
+
+TEST(IntegerLinear, DotProductsGiveTheSameBits) {
+  SKIP_WITHOUT_DEVICE();
+  if (!device()->dotProducts())
+    GTEST_SKIP() << "expects VK_KHR_shader_integer_dot_product, which "
+                 << device()->name() << " lacks";
+  uint64_t seed = 1;
+  for (auto [bits, kind] : {std::pair(4u, Affine::Kind::Zero),
+                            {8u, Affine::Kind::Symmetric},
+                            {3u, Affine::Kind::Minimum}}) {
+    IntegerLinearSpec s;
+    s.format = *quant::formatOf({bits, kind, Affine::Scale::F16, 32u});
+    s.n = 11, s.k = 64, s.xGroup = 32;
+    check(s, withDots(), seed++); // against one token, which has none
+    s.tokens = 4;
+    const CompiledKernel *kernel =
+        compile("integer_linear", s.toAttr(context()), withDots());
+    ASSERT_TRUE(kernel);
+    bool dots = false;
+    for (size_t at = 5; at < kernel->spirv.size() && kernel->spirv[at] >> 16;
+         at += kernel->spirv[at] >> 16)
+      dots |= (kernel->spirv[at] & 0xffff) == 4450; // OpSDot
+    EXPECT_TRUE(dots);
+  }
+}
+
 TEST(IntegerLinear, EveryWidthAndKind) {
   SKIP_WITHOUT_DEVICE();
   uint64_t seed = 1;
