@@ -4,6 +4,7 @@
 #include "codegen/Lowering/Pipelines.h"
 #include "dialects/LLM/LLM.h"
 #include "dialects/Plan/Passes.h"
+#include "lib/Import/Adapter.h"
 #include "lib/Import/Import.h"
 #include "lib/Import/ModuleTokenizer.h"
 #include "lib/Weights/OutputFile.h"
@@ -15,6 +16,8 @@
 #include "mlir/Transforms/Passes.h"
 #include "tools/CalibrationText.h"
 #include "tools/Goldens.h"
+#include "tools/PrunePage.h"
+#include "tools/VocabularyList.h"
 #include "transforms/Pipelines.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -179,6 +182,13 @@ LogicalResult Driver::transform() {
     if (failed(check(checkNotInput(options.output, file))))
       return failure();
   }
+  if (!options.adapter.empty() &&
+      failed(addAdapter(*module, options.adapter, options.adapterScale,
+                        *weights)))
+    return failure();
+  if (!options.keepTokens.empty() &&
+      failed(keepTokensOf(*module, options.keepTokens, *weights)))
+    return failure();
   if (!options.calibrationText.empty()) {
     CalibrationText text{options.calibrationText, options.calibrationCache, {}};
     text.progress = [&](int64_t done, int64_t all) {
@@ -189,7 +199,13 @@ LogicalResult Driver::transform() {
     if (failed(attachCalibration(*module, weights, text)))
       return failure();
   }
+  auto pruned = std::make_shared<PruneReport>();
+  if (!options.pruneReport.empty())
+    PruneReport::attach(&context, pruned);
   if (failed(runPasses(options.passPipeline, "llm")))
+    return failure();
+  if (!options.pruneReport.empty() &&
+      failed(check(writePrunePage(*pruned, options.source, options.pruneReport))))
     return failure();
   // A package has the new weights in it, and needs no file of them.
   const bool keep = options.emit == Emit::LLM || options.emit == Emit::Plan ||
@@ -282,9 +298,6 @@ LogicalResult Driver::readTokenizer() {
   if (tokenizers.empty())
     return success();
   TokenizerOp op = *tokenizers.begin();
-  if (op.getKeep())
-    return op.emitOpError("expects the whole vocabulary of its source, but got "
-                          "a list of tokens to keep");
   FailureOr<std::optional<ModelTokenizer>> read =
       llm::readTokenizer(op, *weights);
   if (failed(read))

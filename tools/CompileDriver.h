@@ -18,6 +18,9 @@ struct CompileOptions {
   std::vector<std::string> targets;
   std::string
       passPipeline;    ///< textual, of the passes between import and lowering
+  std::string adapter; ///< a folder of a LoRA adapter, or empty
+  double adapterScale = 1;
+  std::string keepTokens; ///< a file of the token ids that stay, or empty
   std::string calibrationText; ///< a file for passes that need activations
   std::string calibrationCache; ///< folder for what they gather; empty: none
   /// The file of new weights; empty: beside IR under its name, and none that
@@ -33,6 +36,7 @@ struct CompileOptions {
   /// unset: 16, but none where decoding a weight for it would take a gigabyte.
   std::optional<int64_t> selfTestTokens;
   Emit emit = Emit::Package;
+  std::string pruneReport; ///< an HTML page of what was pruned, or empty
   std::string saveTemps; ///< folder for the IR after each stage, or empty
   bool progress = false; ///< a line on stderr that is written over
 };

@@ -49,6 +49,13 @@ constexpr Key kQuantizeKeys[] = {
 constexpr Key kPruneKeys[] = {
     {"layers", "llm-prune-layers", "count", Key::Kind::Number},
     {"ffn", "llm-prune-ffn", "ratio", Key::Kind::Real},
+    {"heads", "llm-prune-heads", "ratio", Key::Kind::Real},
+    {"kv-heads", "llm-prune-kv-heads", "ratio", Key::Kind::Real},
+    {"head-dim", "llm-prune-head-dim", "ratio", Key::Kind::Real},
+    {"width", "llm-prune-width", "ratio", Key::Kind::Real},
+    {"rank", "llm-factorize", "ratio", Key::Kind::Real},
+    {"whiten", "", "whiten", Key::Kind::YesNo},
+    {"head", "", "head", Key::Kind::YesNo},
     {"score", "", "score", Key::Kind::Word},
     {"recover", "", "recover", Key::Kind::YesNo},
     {"tokens", "", "tokens", Key::Kind::Number},
@@ -175,7 +182,9 @@ private:
   if (error)
     return std::move(error);
   if (pass.empty())
-    return SpecParser("--prune", kPruneKeys).refuse("what goes, as layers:N or ffn:RATIO", spec);
+    return SpecParser("--prune", kPruneKeys).refuse("what goes, as layers:N, ffn:RATIO, heads:RATIO, kv-heads:RATIO, head-dim:RATIO, "
+                                                     "width:RATIO, rank:RATIO or vocabulary:FILE",
+                                                     spec);
   return pass.str() + "{" + options.substr(1) + "}";
 }
 

@@ -28,6 +28,7 @@ Examples:
   llm-compile model.gguf -o model.sprig --kv=8 --context=8192
   llm-compile model.gguf -o w3.mlir --emit=llm --quantize=w:3,group:64,method:mse
   llm-compile model.gguf -o wide.sprig --tree=64
+  llm-compile model.gguf -o tuned.sprig --adapter=my-lora
   llm-compile model.gguf -o small.sprig --prune=layers:4 --prune=ffn:0.2 --calibrate=book.txt
 )";
 
@@ -111,7 +112,7 @@ int main(int argc, char **argv) {
   // As wide as the logits of a self-test: larger trees would need more memory.
   options.treeNodes = 16;
   bool wantTargets = false, wantPresets = false, json = false;
-  bool noFallback = false;
+  bool noFallback = false, keepAdapter = false;
   CLI::App app("Compiles a model for Vulkan devices.", "llm-compile");
   app.footer(kExamples);
   app.set_version_flag("--version", "llm-compile " SPRIG_VERSION);
@@ -142,16 +143,29 @@ int main(int argc, char **argv) {
       "average (reads --calibrate); of caches kv:8|4; of activations a:8; "
       "smooth:yes");
   app.add_option("--prune", prune,
-                 "what goes, before anything is quantised: layers:N or "
-                 "ffn:RATIO, then score:influence|wanda|magnitude|random,"
-                 "recover:yes|no,tokens:N; repeatable, in order")
+                 "what goes, before anything is quantised: layers:N, ffn:RATIO, "
+                 "heads:RATIO, kv-heads:RATIO, head-dim:RATIO, width:RATIO or "
+                 "rank:RATIO, then score:influence|wanda|magnitude|random,"
+                 "recover:yes|no,tokens:N; or vocabulary:FILE, a file of the "
+                 "token ids that stay; repeatable, in order")
       ->allow_extra_args(false)
       ->type_name("SPEC");
+  app.add_option("--prune-report", options.pruneReport,
+                 "HTML page of what went from each layer, and what it cost")
+      ->type_name("FILE");
   auto *pipelineOption =
       app.add_option("--pass-pipeline", options.passPipeline,
                      "passes between import and lowering, instead of a preset");
   presetOption->excludes(quantizeOption);
   pipelineOption->excludes(presetOption)->excludes(quantizeOption);
+  app.add_option("--adapter", options.adapter,
+                 "folder of a LoRA adapter (PEFT); becomes part of the weights")
+      ->check(CLI::ExistingDirectory);
+  app.add_option("--adapter-scale", options.adapterScale,
+                 "how much of it, 1 being as it was trained")
+      ->capture_default_str();
+  app.add_flag("--keep-adapter", keepAdapter,
+               "leave it beside the weights, which keep their bytes");
   app.add_option("--calibrate", options.calibrationText,
                  "a text for methods that look at activations")
       ->check(CLI::ExistingFile);
@@ -234,7 +248,14 @@ int main(int argc, char **argv) {
     auto add = [&](const std::string &more) {
       passes += (passes.empty() ? "" : ",") + more;
     };
+    if (!options.adapter.empty() && !keepAdapter)
+      add("llm-fold-adapters");
     for (const std::string &spec : prune) {
+      if (StringRef(spec).starts_with("vocabulary:")) {
+        options.keepTokens = spec.substr(spec.find(':') + 1);
+        add("llm-prune-vocabulary");
+        continue;
+      }
       auto made = prunePass(spec);
       if (!made)
         return usage(toString(made.takeError()));

@@ -3,6 +3,7 @@
 #define SPRIG_TRANSFORMS_PASSES_TD
 
 include "mlir/Pass/PassBase.td"
+include "transforms/Prune/Passes.td"
 
 def CleanUpPass : Pass<"llm-clean-up", "func::FuncOp"> {
   let summary = "Constants and shapes made plain";
@@ -23,6 +24,22 @@ def CleanUpPass : Pass<"llm-clean-up", "func::FuncOp"> {
     %y = llm.linear %n, %b : ...
     ```
   }];
+}
+
+def FoldAdaptersPass : Pass<"llm-fold-adapters", "ModuleOp"> {
+  let summary = "Adapters become part of the weights";
+  let description = [{
+    ```mlir
+    %y0 = llm.linear %x, %w : tensor<?x576xf32>, tensor<576x576xf16> -> tensor<?x576xf32>
+    %a = llm.linear %x, %A : tensor<?x576xf32>, tensor<16x576xf32> -> tensor<?x16xf32>
+    %y = llm.linear %a, %B residual(%y0) : tensor<?x16xf32>, tensor<576x16xf32> -> tensor<?x576xf32>
+    // ==> w + B A
+    %y = llm.linear %x, %w1 : tensor<?x576xf32>, tensor<576x576xf16> -> tensor<?x576xf32>
+    ```
+
+    The sum is written in the format that the weight had (LoRA, arXiv 2106.09685).
+  }];
+  let dependentDialects = ["LLMDialect"];
 }
 
 def FuseDequantizePass : Pass<"llm-fuse-dequantize", "func::FuncOp"> {
@@ -165,62 +182,6 @@ def MixPrecisionPass : Pass<"llm-mix-precision", "func::FuncOp"> {
   let options = [
     Option<"bits", "bits", "double", /*default=*/"4", "On average, scales left out">,
     Option<"group", "group", "int64_t", /*default=*/"64", "Numbers of a row that share a scale">,
-    Option<"tokens", "tokens", "int64_t", /*default=*/"16384", "Of the calibration text">,
-    Option<"window", "window", "int64_t", /*default=*/"512", "Tokens of the text that see each other">,
-  ];
-  let dependentDialects = ["LLMDialect"];
-}
-
-def PruneFFNPass : Pass<"llm-prune-ffn", "ModuleOp"> {
-  let summary = "Feed-forward blocks with fewer channels";
-  let description = [{
-    A channel is a row of the gate and of the up product and a column of the down product; all three go together.
-
-    ```mlir
-    %g = llm.linear %x, %gate : tensor<?x576xf32>, tensor<1536x576xf16> -> tensor<?x1536xf32>
-    %u = llm.linear %x, %up : ...
-    %a = llm.gated_activation silu %g, %u : tensor<?x1536xf32>
-    %y = llm.linear %a, %down : tensor<?x1536xf32>, tensor<576x1536xf16> -> tensor<?x576xf32>
-    // ==> ratio=0.25
-    %gate1 = llm.gather %gate, %channels axis 0 : tensor<1536x576xf16>, tensor<1152xi32>
-    %g = llm.linear %x, %gate1 : tensor<?x576xf32>, tensor<1152x576xf16> -> tensor<?x1152xf32>
-    ...
-    %down1 = llm.weight @weights["...pruned"] : tensor<576x1152xf16>
-    ```
-
-    What is removed is rounded down to whole blocks of the down product's format, which is kept. Scores of a channel:
-    `magnitude` (squares of its weights), `wanda` (squares of its down column, times those of what meets it), `random`.
-    With `recover` the columns that stay are fitted anew, by least squares over the calibration text, to give what all
-    gave.
-  }];
-  let options = [
-    Option<"ratio", "ratio", "double", /*default=*/"0", "Of the channels, that go">,
-    Option<"score", "score", "std::string", /*default=*/"\"wanda\"", "magnitude, wanda or random">,
-    Option<"recover", "recover", "bool", /*default=*/"true", "Fit the columns that stay">,
-    Option<"tokens", "tokens", "int64_t", /*default=*/"16384", "Of the calibration text">,
-    Option<"window", "window", "int64_t", /*default=*/"512", "Tokens of the text that see each other">,
-  ];
-  let dependentDialects = ["LLMDialect"];
-}
-
-def PruneLayersPass : Pass<"llm-prune-layers", "ModuleOp"> {
-  let summary = "Fewer layers";
-  let description = [{
-    ```mlir
-    %y = llm.layer 3 "decoder" (%h = %x : tensor<?x576xf32>) { ... }
-    %z = llm.layer 4 "decoder" (%h = %y : tensor<?x576xf32>) { ... }
-    // ==> where layer 3 says least
-    %z = llm.layer 4 "decoder" (%h = %x : tensor<?x576xf32>) { ... }
-    ```
-
-    The layers of the least influence go: `1 - E cos(x, layer(x))` over the calibration text (arXiv 2403.03853), or ones
-    chosen at `random`. With `recover` the last product of the layer before a removed span is changed by the least
-    squares of what the span added, in the format that it has. Their caches go by `llm-remove-dead-state`.
-  }];
-  let options = [
-    Option<"count", "count", "int64_t", /*default=*/"0", "Layers that go">,
-    Option<"score", "score", "std::string", /*default=*/"\"influence\"", "influence or random">,
-    Option<"recover", "recover", "bool", /*default=*/"true", "Fit the product before a removed span">,
     Option<"tokens", "tokens", "int64_t", /*default=*/"16384", "Of the calibration text">,
     Option<"window", "window", "int64_t", /*default=*/"512", "Tokens of the text that see each other">,
   ];

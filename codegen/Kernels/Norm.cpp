@@ -99,6 +99,9 @@ void NormSpec::build(KernelBuilder &b, const KernelInterface &interface) const {
     Value difference = centred(x);
     return b.fma(difference, difference, all);
   });
+  // Channels that pruning took away count as zeros.
+  if (mean && count != width)
+    squares = b.fma(b.mul(mean, mean), b.constant(float(count - width)), squares);
   Value variance = b.fma(squares, inverse, b.constant(float(eps)));
   Value factor = b.div(b.constant(1.0f), b.sqrt(variance));
   Value out = b.mul(to, width);

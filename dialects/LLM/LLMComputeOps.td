@@ -63,7 +63,8 @@ def LLM_LayerNormOp : LLM_Op<"layer_norm", [Pure, AttrSizedOperandSegments]> {
   let summary = "Subtract the mean, divide by the standard deviation";
   let description = [{
     `y = gamma * (x - mean)/sqrt(var + eps) + beta` over the last dimension; mean
-    and variance divide by `count`, the last dimension where none is given.
+    and variance divide by `count`, the last dimension where none is given: channels
+    that width pruning took away count as zeros.
 
     - (C1) the shapes of input and result are equal.
     - (C2) gamma and beta are as long as the last dimension.
@@ -241,7 +242,7 @@ def LLM_RopeOp
     ```
   }];
   let arguments = (ins LLM_FloatTensor:$input, LLM_I32Vector:$positions,
-                       Optional<RankedTensorOf<[F32]>>:$frequencies, OptionalAttr<F32Attr>:$base,
+                       Optional<RankedTensorOf<[F32, F64]>>:$frequencies, OptionalAttr<F32Attr>:$base,
                        OptionalAttr<LLM_I64Attr>:$dims, OptionalAttr<F32Attr>:$scale,
                        OptionalAttr<F32Attr>:$amplitude, OptionalAttr<LLM_I64Attr>:$long_from,
                        UnitAttr:$interleaved);

@@ -1,5 +1,7 @@
 #include "lib/Import/ModuleTokenizer.h"
 
+#include "lib/Import/PruneTokenizer.h"
+
 namespace mlir::llm {
 
 FailureOr<std::optional<ModelTokenizer>> readTokenizer(TokenizerOp declaration,
@@ -22,6 +24,12 @@ FailureOr<std::optional<ModelTokenizer>> readTokenizer(TokenizerOp declaration,
     return declaration.emitOpError("expects a tokenizer of at most the ")
            << rows.getInt() << " tokens that the model has rows for, but got "
            << (*read)->tables.tokenTypes.size();
+  if (*read && declaration.getKeep()) {
+    auto fewer = pruneTokenizer((*read)->tables, *declaration.getKeep());
+    if (!fewer)
+      return declaration.emitOpError() << llvm::toString(fewer.takeError());
+    (*read)->tables = std::move(*fewer);
+  }
   return std::move(*read);
 }
 

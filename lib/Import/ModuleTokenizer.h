@@ -10,8 +10,8 @@
 namespace mlir::llm {
 
 /// The tokenizer in the file that `declaration` names, or beside it in a
-/// Hugging Face folder; nothing where there is none. Errors are diagnostics of
-/// the op.
+/// Hugging Face folder; nothing where there is none. With `keep`, of these tokens
+/// alone. Errors are diagnostics of the op.
 FailureOr<std::optional<ModelTokenizer>> readTokenizer(TokenizerOp declaration,
                                                        WeightStore &files);
 

@@ -1,5 +1,6 @@
 #include "lib/Calibration/ActivationSource.h"
 #include "transforms/Passes.h"
+#include "transforms/Prune/PruneReport.h"
 #include "transforms/Prune/Rewrite.h"
 #include "transforms/Remarks.h"
 
@@ -111,6 +112,8 @@ struct PruneLayersPass final : llm::impl::PruneLayersPassBase<PruneLayersPass> {
         return signalPassFailure();
       for (LayerOp layer : *removed) {
         report(layer, kPass, "layer removed");
+        if (PruneReport *page = PruneReport::of(&getContext()))
+          page->records.push_back({kPass.str(), "layer", int64_t(layer.getIndex()), 1, 1, influences[layer], -1, -1});
         layer.replaceAllUsesWith(layer.getInputs());
         layer.erase();
       }
@@ -121,6 +124,8 @@ struct PruneLayersPass final : llm::impl::PruneLayersPassBase<PruneLayersPass> {
   }
 
 private:
+  llvm::DenseMap<Operation *, double> influences;
+
   ActivationSource *source(func::FuncOp function, StringRef what) {
     ActivationSource *source = ActivationSource::of(&getContext());
     if (!source)
@@ -136,8 +141,10 @@ private:
       Influence influence;
       if (!activations || failed(activations->visit(function, {tokens, window}, influence)))
         return failure();
-      for (LayerOp layer : layers)
+      for (LayerOp layer : layers) {
         keep.push_back(influence.of(layer));
+        influences[layer] = keep.back();
+      }
     } else if (score == "random") {
       std::mt19937_64 random{1};
       for (size_t i = 0; i < layers.size(); ++i)

@@ -86,6 +86,17 @@ FailureOr<Matrix> mlir::llm::refitColumns(const Matrix &weight, ArrayRef<float> 
   return result;
 }
 
+double mlir::llm::lostShare(const Matrix &weight, ArrayRef<float> gram, ArrayRef<int64_t> kept, const Matrix &columns) {
+  using Rows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  const int64_t N = weight.N, K = weight.K;
+  const Eigen::Map<const Rows> W(weight.numbers.data(), N, K), H(gram.data(), K, K);
+  Rows lost = W;
+  for (auto [i, k] : llvm::enumerate(kept))
+    lost.col(k) -= Eigen::Map<const Rows>(columns.numbers.data(), N, columns.K).col(int64_t(i));
+  const double all = double((W * H).cwiseProduct(W).sum()), gone = double((lost * H).cwiseProduct(lost).sum());
+  return all > 0 ? std::max(0.0, gone / all) : 0;
+}
+
 Matrix mlir::llm::chooseColumns(const Matrix &weight, ArrayRef<int64_t> kept) {
   Matrix result{weight.N, int64_t(kept.size()), {}};
   result.numbers.reserve(size_t(weight.N) * kept.size());

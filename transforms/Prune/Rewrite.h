@@ -27,6 +27,9 @@ SmallVector<int64_t> largest(ArrayRef<double> scores, int64_t keep);
 /// near to that of all as it can be (H = Σ xxᵀ). λ is `damping` times the mean diagonal.
 FailureOr<Matrix> refitColumns(const Matrix &weight, ArrayRef<float> gram, ArrayRef<int64_t> kept, double damping);
 
+/// How much of Σ|Wx|² (H = Σ xxᵀ) is lost when the kept columns of the input meet `columns` instead of all meeting W.
+double lostShare(const Matrix &weight, ArrayRef<float> gram, ArrayRef<int64_t> kept, const Matrix &columns);
+
 /// Chosen columns as they are.
 Matrix chooseColumns(const Matrix &weight, ArrayRef<int64_t> kept);
 

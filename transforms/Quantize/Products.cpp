@@ -55,7 +55,7 @@ WeightStore *mlir::llm::weightStoreOf(Operation *op) {
   return store;
 }
 
-static void eraseDead(Operation *op) {
+void mlir::llm::eraseDead(Operation *op) {
   if (!op || !isOpTriviallyDead(op))
     return;
   SmallVector<Value> operands(op->getOperands());

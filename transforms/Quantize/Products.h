@@ -38,6 +38,9 @@ WeightStore *weightStoreOf(Operation *op);
 /// Replaces what an operand reads, and erases what made the old value where nothing else reads it.
 void replaceWeight(OpOperand &operand, Value value);
 
+/// Erases an op that nothing reads, and then what it alone had read.
+void eraseDead(Operation *op);
+
 /// The layer around an op, or null.
 Operation *layerOf(Operation *op);
 

@@ -7,10 +7,13 @@
 #include "test/lib/Weights/TinyLlama.h"
 #include "test/lib/Weights/WeightsTesting.h"
 #include "transforms/Pipelines.h"
+#include "transforms/Prune/Attentions.h"
 #include "transforms/Quantize/PackedWeight.h"
 #include "transforms/Quantize/Products.h"
 
 #include <cmath>
+#include <filesystem>
+#include <tuple>
 
 using namespace mlir;
 using namespace mlir::llm;
@@ -25,14 +28,18 @@ protected:
 
   void import(const char *variant) {
     ASSERT_FALSE(::llvm::errorToBool(writeTinyLlama(path("tiny.gguf"), *tinyLlamaVariant(variant))));
+    importFrom(path("tiny.gguf"));
+  }
+  void importFrom(const std::string &model) {
     store = std::make_shared<WeightStore>(folder.string());
     store->setSpillPath("new.safetensors");
     WeightStore::attach(&context, store);
     ImportOptions options;
     options.folder = folder.string();
-    auto imported = importModel(&context, path("tiny.gguf"), options);
+    auto imported = importModel(&context, model, options);
     ASSERT_TRUE(bool(imported)) << ::llvm::toString(imported.takeError());
     module = std::move(*imported);
+    function = module->lookupSymbol<func::FuncOp>("forward");
   }
 
   std::vector<double> logits() {
@@ -56,7 +63,19 @@ protected:
     operand.set(ScaleAxisOp::create(builder, module->getLoc(), type, operand.get(), *value, uint64_t(axis)));
   }
 
-  void expectSame(const char *pipeline) {
+  /// Multiplies all weights of some channels of a group by zero.
+  template <typename Zero> void mask(const ChannelGroup &group, Zero zero) {
+    SmallVector<int64_t> channels;
+    for (int64_t c = 0; c < group.size; ++c)
+      if (zero(c))
+        channels.push_back(c);
+    for (const ChannelUse &use : group.uses) {
+      const SmallVector<int64_t> gone = use.indices(channels, group.size);
+      mask(*use.operand, use.axis, [&](size_t i) { return ::llvm::is_contained(gone, int64_t(i)); });
+    }
+  }
+
+  void expectSame(const std::string &pipeline) {
     const std::vector<double> before = logits();
     PassManager manager(&context);
     ASSERT_TRUE(succeeded(parsePassPipeline(pipeline, manager, ::llvm::errs())));
@@ -73,6 +92,7 @@ protected:
   MLIRContext context{MLIRContext::Threading::DISABLED};
   std::shared_ptr<WeightStore> store;
   OwningOpRef<ModuleOp> module;
+  func::FuncOp function;
 };
 
 TEST_F(PruneExactly, ChannelsOfZeros) {
@@ -101,5 +121,74 @@ TEST_F(PruneExactly, LayersThatAddNothing) {
   expectSame("llm-prune-layers{count=1 score=random recover=false}");
   EXPECT_EQ(::llvm::range_size(module->lookupSymbol<func::FuncOp>("forward").getOps<LayerOp>()), 1);
 }
+
+/// Every structured pass on every dense model of the reference: what weighs nothing goes, and nothing changes.
+class PruneFamilies : public PruneExactly, public ::testing::WithParamInterface<std::tuple<const char *, const char *>> {
+};
+
+TEST_P(PruneFamilies, GroupsOfZeros) {
+  const auto [model, pass] = GetParam();
+  const std::string source = std::string(SPRIG_SHARED_DIR "/reference/tiny/") + model;
+  if (!std::filesystem::exists(source))
+    GTEST_SKIP() << source << " is not there";
+  importFrom(source);
+  const ChannelGroups groups(function);
+  const auto attentions = attentionsOf(function, groups, "test");
+  const std::string kind = pass;
+  const auto first = [](int64_t c) { return c == 0; };
+  double ratio = 0.5;
+  if (kind == "ffn") {
+    function.walk([&](Operation *op) {
+      if (isa<ActivationOp, GatedActivationOp>(op)) {
+        ChannelGroup *group = groups.of(op->getResult(0), unsigned(cast<ShapedType>(op->getResult(0).getType()).getRank()) - 1);
+        mask(*group, [](int64_t c) { return c % 2 == 1; });
+      }
+    });
+  } else if (kind == "width") {
+    function.walk([&](EmbeddingOp op) {
+      if (op.getIds() == function.getArgument(0))
+        mask(*groups.of(op.getResult(), 1), [](int64_t c) { return c % 4 == 2; });
+    });
+    ratio = 0.25;
+  }
+  for (const AttentionSite &attention : attentions) {
+    const int64_t shared = attention.shared(), heads = attention.kvHeads->size;
+    if (kind == "heads") { // the last head of each
+      if (shared == 1)
+        GTEST_SKIP() << "every query head has keys and values of its own";
+      mask(*attention.queryHeads, [&](int64_t h) { return h % shared == shared - 1; });
+      ratio = 1.0 / double(shared) + 1e-6;
+    } else if (kind == "kv-heads") {
+      if (heads == 1)
+        GTEST_SKIP() << "there is one key-value head";
+      mask(*attention.kvHeads, first);
+      if (attention.queryHeads != attention.kvHeads)
+        mask(*attention.queryHeads, [&](int64_t h) { return h < shared; });
+      ratio = 1.0 / double(heads) + 1e-6;
+    } else if (kind == "head-dim") { // a pair in eight, whether its two lie side by side or half a head apart
+      const int64_t size = attention.keyWidth->size;
+      RopeOp rope = attention.keyWidth->rotations.empty() ? RopeOp() : cast<RopeOp>(attention.keyWidth->rotations[0]);
+      const int64_t pairs = rope ? rope.getRotatedDims() / 2 : 0, units = size - pairs;
+      mask(*attention.keyWidth, [&](int64_t c) {
+        const int64_t pair = !rope || c >= 2 * pairs ? c - pairs : rope.getInterleaved() ? c / 2 : c % pairs;
+        return pair % 8 == 3;
+      });
+      mask(*attention.valueWidth, [&](int64_t c) { return c % 8 == 5; });
+      ratio = double(units / 8) / double(units) + 1e-6;
+    }
+  }
+  expectSame("llm-prune-" + kind + "{ratio=" + std::to_string(ratio) + " score=magnitude recover=false}");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Tiny, PruneFamilies,
+    ::testing::Combine(::testing::Values("gemma2", "gemma3", "gpt2", "llama", "llama-head-dim-24", "llama-tied-bf16",
+                                         "llama3-rope", "mistral-swa", "mixtral", "olmo2", "phi3", "qwen2", "qwen3"),
+                       ::testing::Values("ffn", "heads", "kv-heads", "head-dim", "width")),
+    [](const auto &info) {
+      std::string name = std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param);
+      std::replace(name.begin(), name.end(), '-', '_');
+      return name;
+    });
 
 } // namespace

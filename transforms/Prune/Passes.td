@@ -1,0 +1,260 @@
+// Passes that take something out of a model for good.
+#ifndef SPRIG_TRANSFORMS_PRUNE_PASSES_TD
+#define SPRIG_TRANSFORMS_PRUNE_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def FactorizePass : Pass<"llm-factorize", "ModuleOp"> {
+  let summary = "Products of low rank";
+  let description = [{
+    ```mlir
+    %y = llm.linear %x, %w : tensor<?x576xf32>, tensor<1536x576xf16> -> tensor<?x1536xf32>
+    // ==> ratio=0.2, rank 320
+    %r = llm.linear %x, %down : tensor<?x576xf32>, tensor<320x576xf16> -> tensor<?x320xf32>
+    %y = llm.linear %r, %up : tensor<?x320xf32>, tensor<1536x320xf16> -> tensor<?x1536xf32>
+    ```
+
+    The rank is the largest multiple of 32 whose two factors have `1 - ratio` of the numbers; a product that would not
+    become smaller is left. The factors are the nearest by what they do to the inputs of the calibration text
+    (`SVD(W L)` with `L Lᵀ = E[x xᵀ]`, arXiv 2403.07378), or with `whiten=false` by their numbers, and are written in the
+    format that the weight had. With `head` the output table is factorised, too; where it is also the embedding that
+    stays as it is.
+  }];
+  let options = [
+    Option<"ratio", "ratio", "double", /*default=*/"0", "Of a product's numbers, that go">,
+    Option<"whiten", "whiten", "bool", /*default=*/"true", "Weigh directions by a calibration text">,
+    Option<"head", "head", "bool", /*default=*/"false", "Products outside layers, too">,
+    Option<"tokens", "tokens", "int64_t", /*default=*/"16384", "Of the calibration text">,
+    Option<"window", "window", "int64_t", /*default=*/"512", "Tokens of the text that see each other">,
+  ];
+  let dependentDialects = ["LLMDialect"];
+}
+
+def PruneFFNPass : Pass<"llm-prune-ffn", "ModuleOp"> {
+  let summary = "Feed-forward blocks with fewer channels";
+  let description = [{
+    A channel is a row of the gate and of the up product and a column of the down product; all three go together.
+
+    ```mlir
+    %g = llm.linear %x, %gate : tensor<?x576xf32>, tensor<1536x576xf16> -> tensor<?x1536xf32>
+    %u = llm.linear %x, %up : ...
+    %a = llm.gated_activation silu %g, %u : tensor<?x1536xf32>
+    %y = llm.linear %a, %down : tensor<?x1536xf32>, tensor<576x1536xf16> -> tensor<?x576xf32>
+    // ==> ratio=0.25
+    %gate1 = llm.gather %gate, %channels axis 0 : tensor<1536x576xf16>, tensor<1152xi32>
+    %g = llm.linear %x, %gate1 : tensor<?x576xf32>, tensor<1152x576xf16> -> tensor<?x1152xf32>
+    ...
+    %down1 = llm.weight @weights["...pruned"] : tensor<576x1152xf16>
+    ```
+
+    Blocks without a gate, and those of experts, lose channels likewise. What is removed is rounded down to whole blocks
+    of the down product's format, which is kept. Scores of a channel: `magnitude` (squares of its weights), `wanda`
+    (squares of its down column, times those of what meets it), `random`. With `recover` the columns that stay are fitted
+    anew, by least squares over the calibration text, to give what all gave.
+  }];
+  let options = [
+    Option<"ratio", "ratio", "double", /*default=*/"0", "Of the channels, that go">,
+    Option<"score", "score", "std::string", /*default=*/"\"wanda\"", "magnitude, wanda or random">,
+    Option<"recover", "recover", "bool", /*default=*/"true", "Fit the columns that stay">,
+    Option<"tokens", "tokens", "int64_t", /*default=*/"16384", "Of the calibration text">,
+    Option<"window", "window", "int64_t", /*default=*/"512", "Tokens of the text that see each other">,
+  ];
+  let dependentDialects = ["LLMDialect"];
+}
+
+def PruneHeadDimPass : Pass<"llm-prune-head-dim", "ModuleOp"> {
+  let summary = "Narrower attention heads";
+  let description = [{
+    A channel of queries and keys is a row of both products and an element of their norms' factors; where a rotation
+    turns it, it goes with the other of its pair, and the frequencies that are left are written out. A channel of values
+    is a row of the value product and a column of the output product. The scale of the scores, and what norms divide by,
+    stay.
+
+    ```mlir
+    %q = llm.rope %x at %positions base(1.0e+05) : tensor<?x9x64xf32>
+    // ==> ratio=0.25
+    %q = llm.rope %x1 at %positions frequencies(%f : tensor<24xf64>) dims(48) : tensor<?x9x48xf32>
+    ```
+
+    A pair is worth the mean square of its part of a query times that of a key (`wanda`), the squares of its weights
+    (`magnitude`), or what chance says (`random`). Values are chosen and made up for as channels of `llm-prune-ffn` are;
+    queries and keys have no product behind them that could make up for what goes.
+  }];
+  let options = [
+    Option<"ratio", "ratio", "double", /*default=*/"0", "Of each head's channels, that go">,
+    Option<"score", "score", "std::string", /*default=*/"\"wanda\"", "magnitude, wanda or random">,
+    Option<"recover", "recover", "bool", /*default=*/"true", "Fit the columns that stay">,
+    Option<"tokens", "tokens", "int64_t", /*default=*/"16384", "Of the calibration text">,
+    Option<"window", "window", "int64_t", /*default=*/"512", "Tokens of the text that see each other">,
+  ];
+  let dependentDialects = ["LLMDialect"];
+}
+
+def PruneHeadsPass : Pass<"llm-prune-heads", "ModuleOp"> {
+  let summary = "Fewer query heads, with all key-value heads";
+  let description = [{
+    Of the query heads that share a key-value head as many go everywhere, so that the rest still share it: rows of the
+    query product, columns of the output product, slopes of ALiBi.
+
+    ```mlir
+    %q = llm.linear %x, %w : tensor<?x576xf32>, tensor<576x576xf16> -> tensor<?x9x64xf32>
+    // ==> ratio=0.34, three key-value heads
+    %q = llm.linear %x, %w1 : tensor<?x576xf32>, tensor<384x576xf16> -> tensor<?x6x64xf32>
+    ```
+
+    Scores and recovery are those of `llm-prune-ffn`, over the columns of the output product.
+  }];
+  let options = [
+    Option<"ratio", "ratio", "double", /*default=*/"0", "Of the query heads of each key-value head, that go">,
+    Option<"score", "score", "std::string", /*default=*/"\"wanda\"", "magnitude, wanda or random">,
+    Option<"recover", "recover", "bool", /*default=*/"true", "Fit the columns that stay">,
+    Option<"tokens", "tokens", "int64_t", /*default=*/"16384", "Of the calibration text">,
+    Option<"window", "window", "int64_t", /*default=*/"512", "Tokens of the text that see each other">,
+  ];
+  let dependentDialects = ["LLMDialect"];
+}
+
+def PruneKVHeadsPass : Pass<"llm-prune-kv-heads", "ModuleOp"> {
+  let summary = "Fewer key-value heads, and their query heads";
+  let description = [{
+    A key-value head goes with the query heads that read it and their columns of the output product. The cache shrinks
+    with it: layers that differ get caches of their own.
+
+    ```mlir
+    llm.kv_cache @kv : 30 x !llm.kv<3x64, f16, f16, 2048>
+    // ==> ratio=0.34
+    llm.kv_cache @kv : 30 x !llm.kv<2x64, f16, f16, 2048>
+    ```
+
+    Scores and recovery are those of `llm-prune-heads`, summed over the query heads.
+  }];
+  let options = [
+    Option<"ratio", "ratio", "double", /*default=*/"0", "Of the key-value heads, that go">,
+    Option<"score", "score", "std::string", /*default=*/"\"wanda\"", "magnitude, wanda or random">,
+    Option<"recover", "recover", "bool", /*default=*/"true", "Fit the columns that stay">,
+    Option<"tokens", "tokens", "int64_t", /*default=*/"16384", "Of the calibration text">,
+    Option<"window", "window", "int64_t", /*default=*/"512", "Tokens of the text that see each other">,
+  ];
+  let dependentDialects = ["LLMDialect"];
+}
+
+def PruneLayersPass : Pass<"llm-prune-layers", "ModuleOp"> {
+  let summary = "Fewer layers";
+  let description = [{
+    ```mlir
+    %y = llm.layer 3 "decoder" (%h = %x : tensor<?x576xf32>) { ... }
+    %z = llm.layer 4 "decoder" (%h = %y : tensor<?x576xf32>) { ... }
+    // ==> where layer 3 says least
+    %z = llm.layer 4 "decoder" (%h = %x : tensor<?x576xf32>) { ... }
+    ```
+
+    The layers of the least influence go: `1 - E cos(x, layer(x))` over the calibration text (arXiv 2403.03853), or ones
+    chosen at `random`. With `recover` the last product of the layer before a removed span is changed by the least
+    squares of what the span added, in the format that it has. Their caches go by `llm-remove-dead-state`.
+  }];
+  let options = [
+    Option<"count", "count", "int64_t", /*default=*/"0", "Layers that go">,
+    Option<"score", "score", "std::string", /*default=*/"\"influence\"", "influence or random">,
+    Option<"recover", "recover", "bool", /*default=*/"true", "Fit the product before a removed span">,
+    Option<"tokens", "tokens", "int64_t", /*default=*/"16384", "Of the calibration text">,
+    Option<"window", "window", "int64_t", /*default=*/"512", "Tokens of the text that see each other">,
+  ];
+  let dependentDialects = ["LLMDialect"];
+}
+
+def PruneToShapePass : Pass<"llm-prune-to-shape", "ModuleOp"> {
+  let summary = "A model of a given shape";
+  let description = [{
+    Says what stays rather than what goes, one number for all layers or one for each: `layers`, then `kv-heads`, `heads`,
+    `head-dim`, `ffn` and `width`, each by the pass of its name. What is not given stays as it is. Refused are shapes that
+    break grouped heads or the pairs of a rotation, and lists of another length than the layers.
+
+    ```
+    llm-prune-to-shape{layers=26 heads=6 ffn=1280}
+    llm-prune-to-shape{ffn=1024,1536,1536,1280}
+    ```
+  }];
+  let options = [
+    Option<"layers", "layers", "int64_t", /*default=*/"-1", "That stay; -1: all">,
+    ListOption<"kvHeads", "kv-heads", "int64_t", "That stay, with their query heads">,
+    ListOption<"heads", "heads", "int64_t", "Query heads that stay">,
+    ListOption<"headDim", "head-dim", "int64_t", "Width of a head that stays">,
+    ListOption<"ffn", "ffn", "int64_t", "Feed-forward channels that stay">,
+    Option<"width", "width", "int64_t", /*default=*/"-1", "Of the residual, that stays; -1: all">,
+    Option<"score", "score", "std::string", /*default=*/"\"wanda\"", "magnitude, wanda or random">,
+    Option<"recover", "recover", "bool", /*default=*/"true", "Fit the columns that stay">,
+    Option<"tokens", "tokens", "int64_t", /*default=*/"16384", "Of the calibration text">,
+    Option<"window", "window", "int64_t", /*default=*/"512", "Tokens of the text that see each other">,
+  ];
+  let dependentDialects = ["LLMDialect"];
+}
+
+def PruneVocabularyPass : Pass<"llm-prune-vocabulary", "ModuleOp"> {
+  let summary = "Only the tokens that the tokenizer keeps";
+  let description = [{
+    The rows of the embedding and of the head become those that `keep` of `llm.tokenizer` lists, in its order; without a
+    list nothing changes. `llm-compile --prune=vocabulary:FILE` makes a list that is whole: what the tokens of a file are
+    merged from, every byte, and the control tokens with it.
+
+    ```mlir
+    llm.tokenizer @tokenizer {source = @model, keep = array<i32: 0, 1, 17, 200>}
+    %x = llm.embedding %ids, %table : tensor<49152x576xf16> -> tensor<?x576xf32>
+    // ==>
+    %few = llm.gather %table, %keep axis 0 : tensor<49152x576xf16>, tensor<4xi32>
+    %x = llm.embedding %ids, %few : tensor<4x576xf16> -> tensor<?x576xf32>
+    ```
+  }];
+  let dependentDialects = ["LLMDialect"];
+}
+
+def PruneWidthPass : Pass<"llm-prune-width", "ModuleOp"> {
+  let summary = "A narrower residual";
+  let description = [{
+    A channel of the residual is a column of the embedding and of every product that reads it, a row of every product
+    that adds to it, and an element of every norm's factor. Norms go on dividing by the width that was: a channel that
+    is gone counts as zero.
+
+    ```mlir
+    %n = llm.rms_norm %x gamma(%g : tensor<576xf32>) eps(1.0e-05) : tensor<?x576xf32>
+    // ==> ratio=0.12
+    %n = llm.rms_norm %x gamma(%g1 : tensor<512xf32>) eps(1.0e-05) count(576) : tensor<?x512xf32>
+    ```
+
+    Scores are those of `llm-prune-ffn`, over all products that read the residual, each counting the same. With `recover`
+    their columns are fitted anew, but for a table that is also the embedding.
+  }];
+  let options = [
+    Option<"ratio", "ratio", "double", /*default=*/"0", "Of the channels, that go">,
+    Option<"score", "score", "std::string", /*default=*/"\"wanda\"", "magnitude, wanda or random">,
+    Option<"recover", "recover", "bool", /*default=*/"true", "Fit the columns that stay">,
+    Option<"tokens", "tokens", "int64_t", /*default=*/"16384", "Of the calibration text">,
+    Option<"window", "window", "int64_t", /*default=*/"512", "Tokens of the text that see each other">,
+  ];
+  let dependentDialects = ["LLMDialect"];
+}
+
+def SearchShapePass : Pass<"llm-search-shape", "ModuleOp"> {
+  let summary = "The shape that loses least under a budget";
+  let description = [{
+    Feed-forward channels and query heads go where they say least for their bytes, whatever the layer: what the output of
+    a block loses without them over the calibration text, as a share of the residual that it is added to, is put in order
+    by byte, and the least goes until the weights fit. Layers come out with different shapes. The budget is a share of
+    the bytes of all weights, or the milliseconds that a decode step may take to read them on a target.
+
+    ```
+    llm-search-shape{bytes=0.75}
+    llm-search-shape{milliseconds=4 target=rdna3}
+    ```
+  }];
+  let options = [
+    Option<"bytes", "bytes", "double", /*default=*/"1", "Share of the weights' bytes that stays">,
+    Option<"milliseconds", "milliseconds", "double", /*default=*/"0", "Of a decode step on the target; 0: bytes count">,
+    Option<"target", "target", "std::string", /*default=*/"\"generic\"", "A profile, by name or file">,
+    Option<"recover", "recover", "bool", /*default=*/"true", "Fit the columns that stay">,
+    Option<"tokens", "tokens", "int64_t", /*default=*/"16384", "Of the calibration text">,
+    Option<"window", "window", "int64_t", /*default=*/"512", "Tokens of the text that see each other">,
+  ];
+  let dependentDialects = ["LLMDialect"];
+}
+
+#endif // SPRIG_TRANSFORMS_PRUNE_PASSES_TD

@@ -1,0 +1,65 @@
+// The passes that take a share of each layer's channels, heads or widths.
+#include "transforms/Passes.h"
+#include "transforms/Prune/SiteKinds.h"
+#include "transforms/Remarks.h"
+
+namespace mlir::llm {
+#define GEN_PASS_DEF_PRUNEFFNPASS
+#define GEN_PASS_DEF_PRUNEHEADDIMPASS
+#define GEN_PASS_DEF_PRUNEHEADSPASS
+#define GEN_PASS_DEF_PRUNEKVHEADSPASS
+#include "transforms/Passes.h.inc"
+} // namespace mlir::llm
+
+using namespace mlir;
+using namespace mlir::llm;
+
+/// As many whole units go as the share allows.
+static LogicalResult pruneShare(ModuleOp module, SiteKind kind, double ratio, const PruneSettings &settings) {
+  if (!(ratio >= 0 && ratio < 1))
+    return module.emitError() << settings.pass << " expects a ratio from 0 to below 1, but got " << ratio;
+  IRRewriter rewriter(module.getContext());
+  return pruneSites(module, kind, settings, [&](const SiteSize &site) -> FailureOr<int64_t> {
+    const int64_t removed = int64_t(ratio * double(site.size) + 1e-9) / site.unit * site.unit;
+    if (removed == 0 && ratio > 0)
+      (void)refuse(rewriter, site.at, settings.pass,
+                   "of " + Twine(site.size) + " " + site.what + " no whole " + Twine(site.unit) + " go at this ratio");
+    return site.size - removed;
+  });
+}
+
+namespace {
+
+struct PruneFFNPass final : llm::impl::PruneFFNPassBase<PruneFFNPass> {
+  using PruneFFNPassBase::PruneFFNPassBase;
+  void runOnOperation() override {
+    if (failed(pruneShare(getOperation(), SiteKind::FeedForward, ratio, {getArgument(), score, recover, tokens, window})))
+      signalPassFailure();
+  }
+};
+
+struct PruneHeadDimPass final : llm::impl::PruneHeadDimPassBase<PruneHeadDimPass> {
+  using PruneHeadDimPassBase::PruneHeadDimPassBase;
+  void runOnOperation() override {
+    if (failed(pruneShare(getOperation(), SiteKind::HeadWidth, ratio, {getArgument(), score, recover, tokens, window})))
+      signalPassFailure();
+  }
+};
+
+struct PruneHeadsPass final : llm::impl::PruneHeadsPassBase<PruneHeadsPass> {
+  using PruneHeadsPassBase::PruneHeadsPassBase;
+  void runOnOperation() override {
+    if (failed(pruneShare(getOperation(), SiteKind::QueryHeads, ratio, {getArgument(), score, recover, tokens, window})))
+      signalPassFailure();
+  }
+};
+
+struct PruneKVHeadsPass final : llm::impl::PruneKVHeadsPassBase<PruneKVHeadsPass> {
+  using PruneKVHeadsPassBase::PruneKVHeadsPassBase;
+  void runOnOperation() override {
+    if (failed(pruneShare(getOperation(), SiteKind::KVHeads, ratio, {getArgument(), score, recover, tokens, window})))
+      signalPassFailure();
+  }
+};
+
+} // namespace
