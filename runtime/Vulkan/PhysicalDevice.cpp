@@ -285,7 +285,8 @@ Result<PhysicalDevice> chooseDevice(const std::vector<PhysicalDevice> &devices,
     return *found.front();
   return Status(StatusCode::NotFound,
                 concat("expects the name of one device, but '", wanted,
-                       "' fits ", found.size(), "; there are ",
+                       found.empty() ? "' fits none" : "' fits several",
+                       "; there are ",
                        listed(devices)));
 }
 

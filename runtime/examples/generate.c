@@ -21,7 +21,10 @@ static int fail(void) {
 }
 
 int main(int argc, char **argv) {
-  if (argc < 3) {
+  char *end = NULL;
+  unsigned long long tokens = argc > 3 ? strtoull(argv[3], &end, 10) : 0;
+  if (argc < 3 || argc > 4 ||
+      (argc > 3 && (argv[3][0] < '0' || argv[3][0] > '9' || *end))) {
     fprintf(stderr, "usage: generate MODEL.sprig PROMPT [TOKENS]\n");
     return 2;
   }
@@ -36,7 +39,7 @@ int main(int argc, char **argv) {
   sprig_generate_options options;
   sprig_generate_options_init(&options);
   if (argc > 3)
-    options.max_tokens = strtoull(argv[3], NULL, 10);
+    options.max_tokens = tokens;
   sprig_generation result = {.struct_bytes = sizeof result};
   sprig_code code =
       sprig_generate_text(session, argv[2], &options, print, NULL, &result);

@@ -47,9 +47,11 @@ void Options::flag(const std::string &names, bool &out,
 
 void Options::text(const std::string &names, std::string &out,
                    const std::string &value, const std::string &help) {
-  add(names, value, help, [&out](const std::string &given) {
+  // A path that a shell variable left empty would be taken for none.
+  const bool isPath = value == "FILE" || value == "FOLDER";
+  add(names, value, help, [&out, isPath](const std::string &given) {
     out = given;
-    return true;
+    return !isPath || !given.empty();
   });
 }
 

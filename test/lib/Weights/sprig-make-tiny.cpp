@@ -20,7 +20,7 @@ int main(int argc, char **argv) {
       llvm::outs() << name << "\n";
     return 0;
   }
-  if (arguments.empty() || arguments.size() > 3)
+  if (arguments.empty() || arguments.size() > 3 || arguments[0][0] == '-')
     return fail("usage: sprig-make-tiny FILE.gguf [VARIANT [SEED]] | --list");
   auto options =
       tinyLlamaVariant(arguments.size() > 1 ? arguments[1] : "default");

@@ -9,8 +9,10 @@
 
 int main(int argc, char **argv) {
   using namespace sprig::test;
-  if (argc < 2)
+  if (argc < 2 || argv[1][0] == '-') {
+    std::fprintf(stderr, "usage: sprig-tiny-package OUT.sprig [--damaged]\n");
     return 2;
+  }
   std::vector<uint8_t> bytes = packageBytes(tinyMetadata(), tinyWeights());
   if (argc > 2 && std::strcmp(argv[2], "--damaged") == 0)
     bytes.back() ^= 1;
