@@ -15,8 +15,8 @@ static constexpr Preset kPresets[] = {
     {"w4a16", "w:4,group:64", "weights of layers in 4 bits, a scale for 64 of them"},
     {"w3a16", "w:3,group:64", "weights of layers in 3 bits, a scale for 64 of them"},
     {"w8a16", "w:8,group:64", "weights of layers in 8 bits, a scale for 64 of them"},
-    {"w8a8", "w:8,group:64,a:8", "the same, and products of integers: activations in 8 bits, a scale a token"},
-    {"w4a8", "w:4,group:64,a:8", "weights of layers in 4 bits, activations in 8"},
+    {"w8a8", "w:8,group:64,a:8,a-group:32", "the same, and products of integers: activations in 8 bits, too"},
+    {"w4a8", "w:4,group:64,a:8,a-group:32", "weights of layers in 4 bits, activations in 8"},
 };
 
 ::llvm::ArrayRef<Preset> presets() { return kPresets; }
@@ -43,6 +43,7 @@ constexpr Key kQuantizeKeys[] = {
     {"head", kWeights, "head", Key::Kind::YesNo},      {"tokens", kWeights, "tokens", Key::Kind::Number},
     {"window", kWeights, "window", Key::Kind::Number}, {"order", kWeights, "act-order", Key::Kind::YesNo},
     {"replay", kWeights, "replay", Key::Kind::YesNo},  {"a", kActivations, "bits", Key::Kind::Number},
+    {"a-group", kActivations, "group", Key::Kind::Group},
     {"kv", kCaches, "bits", Key::Kind::Number},        {"smooth", kSmooth, "", Key::Kind::Run},
     {"mix", kMix, "bits", Key::Kind::Real},
 };

@@ -198,11 +198,13 @@ def QuantizeActivationsPass : Pass<"llm-quantize-activations", "func::FuncOp"> {
     %y = llm.linear %q, %w : tensor<?x576x!llm.q<i8, *:f32>>, tensor<576x576xf16> -> tensor<?x576xf32>
     ```
 
-    Products that share an input share the quantised one. Heads have a scale each. Runs before `llm-fuse-norm`: a product
+    Products that share an input share the quantised one. Heads have a scale each; with `group`, so have so many numbers of
+    a row that they divide. Runs before `llm-fuse-norm`: a product
     with a folded norm is left, with a `missed` remark of category `llm`.
   }];
   let options = [
     Option<"bits", "bits", "unsigned", /*default=*/"8", "Of a number: 2 to 8">,
+    Option<"group", "group", "int64_t", /*default=*/"0", "Numbers of a row that share a scale; 0: all">,
     Option<"head", "head", "bool", /*default=*/"false", "Also products outside layers, such as the head">,
   ];
   let dependentDialects = ["LLMDialect"];
@@ -372,7 +374,8 @@ def SplitOutliersPass : Pass<"llm-split-outliers", "ModuleOp"> {
     ```
 
     Columns whose largest magnitude over the calibration text exceeds the threshold are apart (LLM.int8(), arXiv
-    2208.07339), so that what is left can be quantised. The function stays.
+    2208.07339), so that what is left can be quantised; the passes that do leave the columns apart as they are. The
+    function stays.
   }];
   let options = [
     Option<"threshold", "threshold", "double", /*default=*/"6", "Largest magnitude of a regular column">,

@@ -25,9 +25,8 @@ FailureOr<QuantizeRowsSpec> QuantizeRowsSpec::fromAttr(DictionaryAttr attr,
     reader.fail("expects groups of a multiple of 4 numbers that divide the "
                 "row, but got " +
                 Twine(spec.row().group) + " of " + Twine(spec.width));
-  if (spec.norm ? spec.row().groups() != 1 : spec.gamma || spec.count)
-    reader.fail("expects gamma and count only with a norm, and a norm only of "
-                "whole rows");
+  if (!spec.norm && (spec.gamma || spec.count))
+    reader.fail("expects gamma and count only with a norm");
   if (failed(reader.finish()))
     return failure();
   return spec;
@@ -90,10 +89,10 @@ void QuantizeRowsSpec::build(KernelBuilder &b,
   auto plain = [&](Value quad) {
     return b.unpack(b.load(kX, b.add(first, quad)));
   };
-  // Lane l takes the quads l, l + lanes, …
-  auto over = [&](Value initial, KernelBuilder::Reduction how,
+  // Lane l takes the quads l, l + lanes, … of `count`.
+  auto over = [&](int64_t count, Value initial, KernelBuilder::Reduction how,
                   function_ref<Value(Value, Value)> take) {
-    Value own = b.loop(lane, b.index(quads), b.index(lanes), initial,
+    Value own = b.loop(lane, b.index(count), b.index(lanes), initial,
                        [&](Value quad, ValueRange carried) {
                          return Values{take(quad, carried[0])};
                        })[0];
@@ -101,12 +100,15 @@ void QuantizeRowsSpec::build(KernelBuilder &b,
   };
   Value factor;
   if (norm) {
-    Value squares = over(b.constant(0.0f), KernelBuilder::Reduction::Add,
-                         [&](Value quad, Value sum) {
-                           for (Value x : plain(quad))
-                             sum = b.fma(x, x, sum);
-                           return sum;
-                         });
+    // Of the whole row, by the workgroup of each of its groups.
+    Value row = b.mul(token, width / 4);
+    Value squares = over(
+        width / 4, b.constant(0.0f), KernelBuilder::Reduction::Add,
+        [&](Value quad, Value sum) {
+          for (Value x : b.unpack(b.load(kX, b.add(row, quad))))
+            sum = b.fma(x, x, sum);
+          return sum;
+        });
     Value mean =
         b.fma(squares, b.constant(float(1.0 / double(count ? count : width))),
               b.constant(float(eps)));
@@ -119,11 +121,12 @@ void QuantizeRowsSpec::build(KernelBuilder &b,
         x = b.mul(x, factor);
     if (gamma)
       for (auto [x, scale] :
-           llvm::zip_equal(list, b.unpack(b.load(kGamma, quad))))
+           llvm::zip_equal(list, b.unpack(b.load(
+                                     kGamma, b.add(b.mul(group, quads), quad)))))
         x = b.mul(x, scale);
     return list;
   };
-  Value most = over(b.constant(0.0f), KernelBuilder::Reduction::Max,
+  Value most = over(quads, b.constant(0.0f), KernelBuilder::Reduction::Max,
                     [&](Value quad, Value largest) {
                       for (Value x : numbers(quad))
                         largest = b.max(largest, b.max(x, b.neg(x)));

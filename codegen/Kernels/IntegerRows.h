@@ -6,7 +6,7 @@
 //
 // Spec: {width = K, group? = numbers that share a scale (default K), bits? = of
 // a code, 2 … 8 (default 8), rounded? : y is f32 [T][K], the numbers that codes
-// stand for, norm? : x is RMS-normalised first, eps? , count? = numbers that the
+// stand for, norm? : rows of x are RMS-normalised first, eps? , count? = numbers that the
 // mean is over (default K), gamma? : and multiplied by γ}.
 // Bindings: x f32 [T][K]; gamma f32 [K]; y.
 //

@@ -5,6 +5,16 @@
 namespace mlir::llm {
 namespace {
 
+/// Numbers of quantised activations that share a scale.
+int64_t groupOf(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  ArrayRef<QuantLevel> levels =
+      cast<QuantizedType>(type.getElementType()).getLevels();
+  return levels.empty() || levels[0].group == kWholeRow
+             ? type.getShape().back()
+             : levels[0].group;
+}
+
 /// The rows of a quantised value; the failure is reported.
 FailureOr<QuantizeRowsSpec> rowsSpec(Operation *op, Value value) {
   auto type = cast<RankedTensorType>(value.getType());
@@ -13,18 +23,18 @@ FailureOr<QuantizeRowsSpec> rowsSpec(Operation *op, Value value) {
   if (code.kind != CodeKind::Signed || element.isSparse() ||
       element.getLevels().size() != 1 ||
       element.getLevels()[0] !=
-          QuantLevel::scaled(kWholeRow, ScaleType::f32()))
-    return op->emitOpError("expects activations in signed integers with an f32 "
-                           "scale a token or head, but got ")
+          QuantLevel::scaled(element.getLevels()[0].group, ScaleType::f32()))
+    return op->emitOpError("expects activations in signed integers with one f32 "
+                           "scale a token, head or group, but got ")
            << type;
   QuantizeRowsSpec spec;
   spec.width = ProgramLowering::rowElements(value);
   spec.bits = code.bits;
-  if (int64_t group = type.getShape().back(); group != spec.width)
+  if (int64_t group = groupOf(value); group != spec.width)
     spec.group = group;
-  if (spec.row().group % 4)
-    return op->emitOpError("expects rows of a multiple of 4 numbers to quantise, "
-                           "but got ")
+  if (spec.row().group % 4 || type.getShape().back() % spec.row().group)
+    return op->emitOpError("expects groups of a multiple of 4 numbers that "
+                           "divide a row, but got ")
            << type;
   return spec;
 }
@@ -34,8 +44,7 @@ IntegerLinearSpec shapeOf(ProgramLowering &p, Value input,
   IntegerLinearSpec spec;
   spec.format = weight.format;
   spec.n = int64_t(weight.N), spec.k = int64_t(weight.K);
-  const int64_t group =
-      cast<RankedTensorType>(input.getType()).getShape().back();
+  const int64_t group = groupOf(input);
   spec.xGroup = group == spec.k ? 0 : group;
   spec.tokens = p.tokenTile(p.rowsOf(input));
   return spec;
@@ -50,8 +59,7 @@ std::optional<IntegerLinearSpec> integerProduct(ProgramLowering &p, OpT op,
     return std::nullopt;
   auto silent = [&] { return InFlightDiagnostic(); };
   auto layout = tiledLayout(type, kTileRows, silent);
-  const int64_t group =
-      cast<RankedTensorType>(op.getInput().getType()).getShape().back();
+  const int64_t group = groupOf(op.getInput());
   if (failed(layout) ||
       !IntegerLinearSpec::canMultiply(layout->format, group))
     return std::nullopt;

@@ -15,6 +15,9 @@ SmallVector<OpOperand *> productWeights(Operation *op);
 /// The number of operands that are its `x`: always the first.
 inline Value productInput(Operation *product) { return product->getOperand(0); }
 
+/// Whether a product reads a few columns that llm-split-outliers put apart, so that they are not quantised.
+inline bool readsOutliers(Operation *product) { return bool(productInput(product).getDefiningOp<GatherOp>()); }
+
 /// The key of the weight that a value is made of, for messages and for names of new weights.
 std::string weightName(Value value);
 

@@ -23,10 +23,14 @@ struct QuantizeActivationsPass final : llm::impl::QuantizeActivationsPassBase<Qu
       getOperation().emitError() << kPass << " expects 2 to 8 bits, but got " << unsigned(bits);
       return signalPassFailure();
     }
+    if (group < 0 || group % 32) {
+      getOperation().emitError() << kPass << " expects groups of a multiple of 32 numbers, but got " << int64_t(group);
+      return signalPassFailure();
+    }
     llvm::DenseMap<Value, Value> quantized;
     IRRewriter rewriter(&getContext());
     getOperation().walk([&](Operation *op) {
-      if (productWeights(op).empty() || (!head && !layerOf(op)))
+      if (productWeights(op).empty() || (!head && !layerOf(op)) || readsOutliers(op))
         return;
       Value x = productInput(op);
       auto type = cast<RankedTensorType>(x.getType());
@@ -40,8 +44,9 @@ struct QuantizeActivationsPass final : llm::impl::QuantizeActivationsPassBase<Qu
       if (!known) {
         OpBuilder builder(op);
         builder.setInsertionPointAfterValue(x);
+        const bool groups = group > 0 && type.getShape().back() % group == 0 && type.getShape().back() != group;
         auto element = QuantizedType::get(&getContext(), QuantCode::signedInt(bits),
-                                          {QuantLevel::scaled(kWholeRow, ScaleType::f32())});
+                                          {QuantLevel::scaled(groups ? group : kWholeRow, ScaleType::f32())});
         known = QuantizeOp::create(builder, op->getLoc(), RankedTensorType::get(type.getShape(), element), x,
                                    /*clip=*/FloatAttr());
       }

@@ -53,7 +53,9 @@ private:
     return scheme.whyRefused();
   }
 
-  bool wants(Operation *op) const { return !productWeights(op).empty() && (head || layerOf(op)); }
+  bool wants(Operation *op) const {
+    return !productWeights(op).empty() && (head || layerOf(op)) && !readsOutliers(op);
+  }
 
   LogicalResult quantize(func::FuncOp function) {
     if (method == "gptq" || method == "awq")

@@ -39,15 +39,18 @@ Bytes quantize(const QuantizeRowsSpec &s, const TargetProfile &profile,
                                    ? fromBytes<float>(buffers.back())
                                    : numbersOf(buffers.back(), s.row(), width);
   const int64_t group = s.row().group;
+  auto factorOf = [&](size_t token) {
+    double squares = 0;
+    for (int64_t i = 0; i < s.width; ++i)
+      squares += double(x[token * s.width + i]) * x[token * s.width + i];
+    return s.norm ? 1 / std::sqrt(squares / double(s.width) + s.eps) : 1;
+  };
   for (size_t row = 0; row < width * size_t(s.width); row += size_t(group)) {
     std::vector<double> right;
-    double squares = 0, most = 0;
-    for (int64_t i = 0; i < group; ++i)
-      squares += double(x[row + i]) * x[row + i];
-    const double factor =
-        s.norm ? 1 / std::sqrt(squares / double(group) + s.eps) : 1;
+    double most = 0;
+    const double factor = factorOf(row / s.width);
     for (int64_t i = 0; i < group; ++i) {
-      right.push_back(x[row + i] * factor * (s.gamma ? gamma[i] : 1.0f));
+      right.push_back(x[row + i] * factor * (s.gamma ? gamma[(row + i) % s.width] : 1.0f));
       most = std::max(most, std::fabs(right.back()));
     }
     const double step = most / double((1 << (s.bits - 1)) - 1);
@@ -215,6 +218,8 @@ TEST(IntegerLinear, RowsAreRoundedBehindANorm) {
       s.eps = 1e-5;
       std::vector<float> x = random.numbers(3 * 576);
       std::fill(x.begin(), x.begin() + 576, 0.0f);
+      quantize(s, profile(target), x, random.numbers(576), 3, 3);
+      s.group = 64;
       quantize(s, profile(target), x, random.numbers(576), 3, 3);
       s.norm = s.gamma = false, s.eps = 0, s.group = 64, s.bits = 5;
       quantize(s, profile(target), x, {}, 3, 3);
