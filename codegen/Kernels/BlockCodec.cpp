@@ -31,6 +31,8 @@ Values UnitReader::words(unsigned plane, unsigned first, unsigned count,
   const PlaneBinding &place = planes[plane];
   unsigned wide = place.elementBytes / 4;
   Value base = b.mul(this->place(plane), place.unitBytes / place.elementBytes);
+  if (place.base)
+    base = b.add(base, int64_t(place.base) / wide);
   if (dynamic)
     base = b.add(base, wide == 1 ? dynamic : b.div(dynamic, wide));
   Values list;
@@ -46,7 +48,8 @@ Value UnitReader::tiny(unsigned plane) {
   // 1 or 2 bytes a unit: four or two units share a word.
   unsigned bytes = planes[plane].unitBytes, share = 4 / bytes;
   Value at = place(plane);
-  Value word = b.load(planes[plane].binding, b.div(at, share));
+  Value word = b.load(planes[plane].binding,
+                      b.add(b.div(at, share), int64_t(planes[plane].base)));
   Value bit = b.shl(b.toI32(b.rem(at, share)), bytes == 1 ? 3 : 4);
   return b.bitAnd(b.shr(word, bit), bytes == 1 ? 0xff : 0xffff);
 }
@@ -89,6 +92,7 @@ static const CodecList &codecs() {
     addPlainCodecs(made);
     addLegacyCodecs(made);
     addKCodecs(made);
+    addGridCodecs(made);
     return made;
   }();
   return list;

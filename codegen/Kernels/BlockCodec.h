@@ -22,6 +22,11 @@
 namespace mlir::llm {
 
 inline constexpr unsigned kChunk = 32;
+/// The binding that holds BlockCodec::table().
+inline constexpr llvm::StringLiteral kTableRole = "grid";
+/// What follows the dot in the role of a binding that holds all planes of a
+/// weight (BlockCodec::inOneBinding).
+inline constexpr llvm::StringLiteral kAllPlanes = "all";
 
 /// One plane of a weight as a binding: [tiles][units][8 rows][unitBytes] seen
 /// as an array of `element`.
@@ -33,6 +38,7 @@ struct PlaneBinding {
   /// the units that a row of the tensor has.
   unsigned share = 1;
   unsigned units = 0;
+  unsigned base = 0; ///< word of the binding that the plane starts at
 };
 
 /// Bytes that one load of a plane fetches: the widest of 16, 8 and 4 that
@@ -43,19 +49,25 @@ unsigned planeElementBytes(unsigned unitBytes, unsigned widest = 16);
 /// row) * 8 + row of the tile.
 class UnitReader {
 public:
-  UnitReader(KernelBuilder &b, ArrayRef<PlaneBinding> planes, Value unit)
-      : b(b), planes(planes), unit(unit) {}
+  UnitReader(KernelBuilder &b, ArrayRef<PlaneBinding> planes, Value unit,
+             unsigned tableBinding = 0)
+      : b(b), planes(planes), unit(unit), tableBinding(tableBinding) {}
 
   KernelBuilder &builder() { return b; }
   /// The reader of the unit `count` units further along the row.
   UnitReader next(unsigned count) {
-    return UnitReader(b, planes, b.add(unit, int64_t(count) * 8));
+    return UnitReader(b, planes, b.add(unit, int64_t(count) * 8),
+                      tableBinding);
   }
 
   /// `count` words of the plane from word `first` (+ `dynamic`, if given) on;
   /// both are whole loads.
   Values words(unsigned plane, unsigned first, unsigned count,
                Value dynamic = {});
+  /// Number `index` of the codec's table, a whole one, as an i32.
+  Value table(Value index) {
+    return b.floorToI32(b.load(tableBinding, b.toIndex(index)));
+  }
   /// The 1 or 2 bytes that a tiny plane has for the unit, as an i32.
   Value tiny(unsigned plane);
   /// The half of such a byte that is the unit's: the lower one for the first
@@ -69,6 +81,7 @@ private:
   KernelBuilder &b;
   ArrayRef<PlaneBinding> planes;
   Value unit;
+  unsigned tableBinding;
 };
 
 struct ChunkGroup {
@@ -114,6 +127,13 @@ public:
   /// True where every group has a minimum, so that sums of x are needed.
   virtual bool hasMinimum() const { return false; }
 
+  /// Numbers that the kernel must be given beside the planes, as an f32 binding
+  /// with the role kTableRole; empty for most formats.
+  virtual ArrayRef<float> table() const { return {}; }
+  /// Whether a weight's planes are one binding, of 32-bit words: for formats of
+  /// so many planes that some devices could not bind all of them.
+  virtual bool inOneBinding() const { return false; }
+
   /// Whether codes can be had as integers, in units of 32 numbers.
   virtual bool hasIntegers() const { return false; }
   virtual IntegerUnit integers(UnitReader &reader) const { return {}; }
@@ -140,6 +160,7 @@ using CodecList = std::vector<std::unique_ptr<BlockCodec>>;
 void addPlainCodecs(CodecList &list);
 void addLegacyCodecs(CodecList &list);
 void addKCodecs(CodecList &list);
+void addGridCodecs(CodecList &list);
 /// The codec of a format of groups, made on first use; null for others.
 const BlockCodec *findAffineCodec(sprig::quant::Format format);
 

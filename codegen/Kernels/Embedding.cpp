@@ -86,9 +86,16 @@ EmbeddingSpec::interface(const TargetProfile &profile,
   interface.workgroup = {kLanes, 1, 1};
   sprig::quant::TensorLayout layout =
       sprig::quant::describe(codec.format().format, rows, width);
-  for (const sprig::quant::PlaneLayout &plane : layout.planes)
-    interface.bindings.push_back(
-        {"table." + std::string(plane.name), Access::Read, plane.bytes});
+  if (codec.inOneBinding())
+    interface.bindings.push_back({"table." + kAllPlanes.str(), Access::Read,
+                                  uint64_t(layout.bytes)});
+  else
+    for (const sprig::quant::PlaneLayout &plane : layout.planes)
+      interface.bindings.push_back(
+          {"table." + std::string(plane.name), Access::Read, plane.bytes});
+  if (!codec.table().empty())
+    interface.bindings.push_back({kTableRole.str(), Access::Read,
+                                  uint64_t(codec.table().size()) * 4});
   interface.bindings.push_back({"control", Access::Read, StepControl::kBytes});
   if (!positions)
     interface.bindings.push_back(
@@ -112,11 +119,19 @@ void EmbeddingSpec::build(KernelBuilder &b,
     PlaneBinding binding{unsigned(i), plane.unitBytes,
                          planeElementBytes(plane.unitBytes), plane.share,
                          unsigned(layout.units)};
+    if (codec.inOneBinding()) {
+      binding.binding = 0, binding.elementBytes = 4;
+      binding.base = unsigned(plane.offset / 4);
+    }
     planes.push_back(binding);
-    types.push_back(binding.elementBytes > 4
-                        ? b.vec(binding.elementBytes / 4, b.i32())
-                        : b.i32());
+    if (binding.binding == types.size())
+      types.push_back(binding.elementBytes > 4
+                          ? b.vec(binding.elementBytes / 4, b.i32())
+                          : b.i32());
   }
+  const unsigned grid = unsigned(types.size()); // if the codec has a table
+  if (!codec.table().empty())
+    types.push_back(b.f32());
   unsigned control = unsigned(types.size()), history = control + 1,
            y = history + !positions;
   types.append(y - control, b.i32());
@@ -144,7 +159,8 @@ void EmbeddingSpec::build(KernelBuilder &b,
       Value unit = b.add(b.mul(b.div(row, layout.rows), layout.units),
                          b.mul(block, codec.unitsPerBlock()));
       UnitReader reader(b, planes,
-                        b.add(b.mul(unit, layout.rows), b.rem(row, layout.rows)));
+                        b.add(b.mul(unit, layout.rows), b.rem(row, layout.rows)),
+                        grid);
 
       // A plain row may end inside its last block, which has units of its own.
       Value out = b.add(b.mul(token, width), b.mul(block, elements));

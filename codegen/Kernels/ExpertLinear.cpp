@@ -201,8 +201,8 @@ FailureOr<ExpertLinearSpec> ExpertLinearSpec::fromAttr(DictionaryAttr attr,
     return failure();
   const auto known = sprig::quant::formatOfName(format);
   const BlockCodec *codec = known ? BlockCodec::find(*known) : nullptr;
-  if (!codec) {
-    reader.fail("expects a format that kernels can read, but got '" + format +
+  if (!codec || codec->inOneBinding()) {
+    reader.fail("expects a format that kernels of experts can read, but got '" + format +
                 "'");
     return failure();
   }

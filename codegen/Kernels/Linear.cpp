@@ -141,7 +141,13 @@ FailureOr<KernelInterface> LinearSpec::interface(const TargetProfile &profile,
   SmallVector<std::string, 2> weights =
       gate.empty() ? SmallVector<std::string, 2>{"weight"}
                    : SmallVector<std::string, 2>{"gate", "up"};
-  for (const std::string &weight : weights)
+  const BlockCodec &codec = *BlockCodec::find(format);
+  for (const std::string &weight : weights) {
+    if (codec.inOneBinding()) {
+      interface.bindings.push_back({weight + "." + kAllPlanes.str(),
+                                    Access::Read, uint64_t(layout.bytes)});
+      continue;
+    }
     for (const sprig::quant::PlaneLayout &plane : layout.planes) {
       KernelBinding &binding = interface.bindings.emplace_back();
       binding.role = weight + "." + std::string(plane.name);
@@ -151,6 +157,10 @@ FailureOr<KernelInterface> LinearSpec::interface(const TargetProfile &profile,
                             ? TexelFormat::Rgba32Uint
                             : TexelFormat::R32Uint;
     }
+  }
+  if (!codec.table().empty())
+    interface.bindings.push_back({kTableRole.str(), Access::Read,
+                                  uint64_t(codec.table().size()) * 4});
   auto bind = [&](std::string role, Access access, int64_t numbers,
                   bool perToken) {
     interface.bindings.push_back(

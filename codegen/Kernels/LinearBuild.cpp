@@ -34,7 +34,13 @@ void LinearKernel::open() {
   for (const KernelBinding &known : interface.bindings) {
     StringRef role = known.role;
     auto [weight, planeName] = role.split('.');
-    if (!planeName.empty()) {
+    if (planeName == kAllPlanes) {
+      for (const sprig::quant::PlaneLayout &plane : layout.planes)
+        planes.push_back({unsigned(elements.size()), plane.unitBytes, 4,
+                          plane.share, unsigned(layout.units),
+                          unsigned(plane.offset / 4)});
+      elements.push_back(b.i32());
+    } else if (!planeName.empty()) {
       const sprig::quant::PlaneLayout *plane = layout.plane(planeName.str());
       unsigned bytes = schedule.elementBytes(plane->unitBytes);
       planes.push_back({unsigned(elements.size()), plane->unitBytes, bytes,
@@ -155,7 +161,7 @@ SmallVector<LinearKernel::Chunks> LinearKernel::decode(Value block,
   for (RowSet &set : rowSets) {
     Value first = b.add(
         b.mul(b.add(b.mul(set.tile, int64_t(layout.units)), unit), 8), row);
-    UnitReader reader(b, set.planes, first);
+    UnitReader reader(b, set.planes, first, binding(kTableRole));
     rows.push_back(codec.decode(reader, stepOfBlock, count));
   }
   return rows;

@@ -46,11 +46,16 @@ LogicalResult lowerEmbedding(ProgramLowering &p, EmbeddingOp op) {
     if (failed(rows))
       return failure();
     SmallVector<Operand> operands = rows->named("table");
-    for (auto [operand, plane] : llvm::zip_equal(operands, rows->layout.planes))
-      operand.touched = spec.first
-                            ? 0
-                            : int64_t(plane.units * plane.unitBytes) *
-                                  p.width(); // one row a token
+    // One row a token.
+    if (operands.size() != rows->layout.planes.size())
+      operands[0].touched = int64_t(rows->layout.rowBytes) * p.width();
+    else
+      for (auto [operand, plane] :
+           llvm::zip_equal(operands, rows->layout.planes))
+        operand.touched =
+            spec.first ? 0
+                       : int64_t(plane.units * plane.unitBytes) * p.width();
+    p.addFormatTable(rows->layout.format, operands);
     operands.push_back({"control", p.controlView()});
     operands.push_back({"history", p.historyView(), 4 * p.width()});
     operands.push_back({"y", y});

@@ -34,6 +34,7 @@ LogicalResult prepare(ProgramLowering &p, OpT op, const WeightOperand &weight,
   spec.n = int64_t(weight.layout.N);
   spec.k = int64_t(weight.layout.K);
   spec.tokens = p.tokenTile(p.rowsOf(op.getInput()));
+  p.addFormatTable(spec.format, operands);
   operands.push_back({"x", p.view(op.getInput())});
   if (!op.getGamma() && !op.getRowScale())
     return success();

@@ -1,5 +1,6 @@
 #include "codegen/Lowering/ProgramLowering.h"
 
+#include "codegen/Kernels/BlockCodec.h"
 #include "codegen/Lowering/OpLowerings.h"
 #include "lib/Weights/WeightExpr.h"
 #include "runtime/Format/Control.h"
@@ -166,6 +167,12 @@ FailureOr<WeightOperand> ProgramLowering::tiledWeight(Value weight,
   if (failed(tensor))
     return failure();
   WeightOperand operand{*layout, {}};
+  if (const BlockCodec *codec = BlockCodec::find(layout->format);
+      codec && codec->inOneBinding()) {
+    operand.planes.push_back(
+        {kAllPlanes.str(), weightView(*tensor, 0, layout->bytes)});
+    return operand;
+  }
   for (const sprig::quant::PlaneLayout &plane : layout->planes)
     operand.planes.push_back({std::string(plane.name),
                               weightView(*tensor, plane.offset, plane.bytes)});
@@ -183,6 +190,11 @@ FailureOr<WeightOperand> ProgramLowering::rowsOfWeight(Value weight,
   FailureOr<plan::TensorOp> tensor =
       targetLowering.weights().get(weight, tiledLayoutName(kTileRows), user);
   const sprig::quant::TensorLayout &all = whole->layout;
+  if (whole->planes.size() != all.planes.size())
+    return user->emitOpError("expects a weight that one binding of target '")
+           << profile().name << "' can span, since its format is "
+           << sprig::quant::info(all.format).name << ", but it has "
+           << all.bytes << " bytes";
   WeightOperand part{
       sprig::quant::describe(all.format, size_t(count), all.K, {kTileRows}),
       {}};
@@ -219,6 +231,21 @@ Value ProgramLowering::slice(Value view, uint64_t offset, uint64_t bytes) {
 Value ProgramLowering::constant(StringRef name, DenseElementsAttr value) {
   plan::TensorOp tensor = targetLowering.weights().constant(name, value);
   return weightView(tensor, 0, tensor.getBytes());
+}
+
+void ProgramLowering::addFormatTable(sprig::quant::Format format,
+                                     SmallVectorImpl<Operand> &operands) {
+  const BlockCodec *codec = BlockCodec::find(format);
+  if (!codec || codec->table().empty())
+    return; // a format without kernels is refused by the family
+  ArrayRef<float> numbers = codec->table();
+  auto type =
+      RankedTensorType::get({int64_t(numbers.size())}, builder.getF32Type());
+  std::string name =
+      (kTableRole + "." + StringRef(sprig::quant::info(format).name).lower())
+          .str();
+  operands.push_back({kTableRole.str(),
+                      constant(name, DenseElementsAttr::get(type, numbers))});
 }
 
 FailureOr<Value> ProgramLowering::vectorWeight(Value weight, Operation *user) {

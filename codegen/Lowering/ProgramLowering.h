@@ -80,6 +80,9 @@ public:
   Value controlView();
   Value historyView();
 
+  /// Adds the table that kernels of the weight's format read, if there is one.
+  void addFormatTable(sprig::quant::Format format,
+                      SmallVectorImpl<Operand> &operands);
   /// A table of numbers that lowering made up.
   Value constant(StringRef name, DenseElementsAttr value);
   /// A matrix in the tiled layout that kernels read.

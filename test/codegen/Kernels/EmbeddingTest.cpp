@@ -42,10 +42,19 @@ void check(Format format, int64_t rows, int64_t width, uint32_t tokens,
   std::vector<std::byte> tiled(layout.bytes);
   sprig::quant::relayout(layout, table.data(), tiled.data());
   std::vector<Bytes> buffers;
+  const BlockCodec &codec = *BlockCodec::find(format);
+  if (codec.inOneBinding()) {
+    auto *from = reinterpret_cast<const uint8_t *>(tiled.data());
+    buffers.emplace_back(from, from + tiled.size());
+  }
   for (const sprig::quant::PlaneLayout &plane : layout.planes) {
+    if (codec.inOneBinding())
+      break;
     auto *from = reinterpret_cast<const uint8_t *>(tiled.data()) + plane.offset;
     buffers.emplace_back(from, from + plane.bytes);
   }
+  if (!codec.table().empty())
+    buffers.push_back(toBytes(codec.table().vec()));
   std::vector<uint32_t> history(100, 0xffffffff); // hostile outside the step
   for (uint32_t t = 0; t < tokens; ++t)
     history[11 + t] = random.below(uint32_t(rows));

@@ -4,6 +4,7 @@
 #define SPRIG_TEST_CODEGEN_KERNELS_LINEARPROBLEM_H
 
 #include "Harness.h"
+#include "codegen/Kernels/BlockCodec.h"
 #include "codegen/Kernels/Linear.h"
 #include "lib/Quant/Affine.h"
 #include "lib/Quant/Layout.h"
@@ -54,6 +55,10 @@ inline std::vector<std::byte> randomWeight(Format format, int64_t n, int64_t k,
     byte = std::byte(random.bits());
   for (size_t block = 0; block < bytes.size(); block += info.blockBytes)
     for (const quant::Plane &plane : info.planes) {
+      // The top digits of its four words are an f16 scale, the first one last.
+      if (format == Format::IQ1_M && plane.name == "subscales")
+        bytes[block + plane.offset + 7] =
+            std::byte(0x20 | (uint8_t(bytes[block + plane.offset + 7]) & 15));
       if (plane.name != "scales")
         continue;
       // f16 scales of about 1/64 (subnormal now and then), or exponents and
@@ -145,7 +150,15 @@ public:
     std::vector<Bytes> buffers;
     size_t planes = 0;
     for (const KernelBinding &binding : kernel->interface.bindings) {
-      if (binding.role.find('.') != std::string::npos) {
+      if (StringRef(binding.role).ends_with(kAllPlanes)) {
+        const Weight &weight = weights[planes++];
+        EXPECT_EQ(binding.bytes, weight.tiled.size());
+        const auto *bytes =
+            reinterpret_cast<const uint8_t *>(weight.tiled.data());
+        buffers.emplace_back(bytes, bytes + binding.bytes);
+      } else if (binding.role == kTableRole) {
+        buffers.push_back(toBytes(BlockCodec::find(spec.format)->table().vec()));
+      } else if (binding.role.find('.') != std::string::npos) {
         const Weight &weight = weights[planes / layout.planes.size()];
         const quant::PlaneLayout &plane =
             layout.planes[planes++ % layout.planes.size()];
