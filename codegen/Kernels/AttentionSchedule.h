@@ -17,7 +17,7 @@
 namespace mlir::llm {
 
 struct AttentionSchedule {
-  int64_t numbers = 640, groups = 128, word = 32, texels = 0,
+  int64_t numbers = 512, groups = 128, word = 32, texels = 0,
           deepNumbers = 0;
   static constexpr int64_t kWide = 32, kDeep = 4096;
 
