@@ -24,14 +24,14 @@ static void addPass(HtmlReport &page, const std::string &pass, const std::vector
   std::vector<std::vector<std::string>> rows = {{"layer", "what", "removed", "of", "share of the score", "lost as it is",
                                                  "lost after the fit"}};
   for (const PruneRecord *record : records) {
-    if (record->before >= 0) {
-      asItIs.push_back({place(*record), record->before, percent(record->before)});
-      fitted.push_back({place(*record), record->after, percent(record->after)});
+    if (record->lost.before >= 0) {
+      asItIs.push_back({place(*record), record->lost.before, percent(record->lost.before)});
+      fitted.push_back({place(*record), record->lost.after, percent(record->lost.after)});
     } else if (record->score >= 0) {
       scores.push_back({place(*record), record->score, percent(record->score)});
     }
     rows.push_back({place(*record), record->what, std::to_string(record->removed), std::to_string(record->of),
-                    percent(record->score), percent(record->before), percent(record->after)});
+                    percent(record->score), percent(record->lost.before), percent(record->lost.after)});
   }
   if (!asItIs.empty()) {
     page.paragraph("Share of the output behind it that is lost, by layer, as it is:");

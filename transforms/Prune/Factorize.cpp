@@ -1,7 +1,7 @@
 #include "lib/Calibration/ActivationSource.h"
 #include "transforms/Passes.h"
-#include "transforms/Prune/PruneReport.h"
 #include "transforms/Prune/Rewrite.h"
+#include "transforms/Prune/Sites.h"
 #include "transforms/Remarks.h"
 
 #include <Eigen/Cholesky>
@@ -84,10 +84,8 @@ struct FactorizePass final : llm::impl::FactorizePassBase<FactorizePass> {
   using FactorizePassBase::FactorizePassBase;
 
   void runOnOperation() override {
-    if (!(ratio >= 0 && ratio < 1)) {
-      getOperation().emitError() << kPass << " expects a ratio from 0 to below 1, but got " << double(ratio);
+    if (failed(checkShare(getOperation(), kPass, ratio)))
       return signalPassFailure();
-    }
     store = weightStoreOf(getOperation());
     spill = store ? store->spill(getOperation()) : nullptr;
     if (!spill)
@@ -167,7 +165,7 @@ private:
       auto layer = linear->getParentOfType<LayerOp>();
       const int64_t full = std::min(weight->N, weight->K);
       page->records.push_back({kPass.str(), "ranks of " + name, layer ? int64_t(layer.getIndex()) : -1, full - rank, full, -1,
-                               factors->lost, factors->lost});
+                               {factors->lost, factors->lost}});
     }
     report(linear, kPass, "rank " + Twine(rank) + " of " + Twine(std::min(weight->N, weight->K)) + ", " +
                               Twine(int64_t(1000 * factors->lost)) + " of 1000 parts of the output lost");

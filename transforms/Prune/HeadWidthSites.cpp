@@ -76,15 +76,6 @@ bool turnAlike(const ChannelGroup &width) {
   });
 }
 
-LogicalResult addVector(const ChannelUse &use, WeightStore &store, MutableArrayRef<double> sums) {
-  FailureOr<Matrix> numbers = readMatrix(use.operand->get(), store, use.owner());
-  if (failed(numbers))
-    return failure();
-  for (auto [i, w] : llvm::enumerate(numbers->numbers))
-    sums[size_t(int64_t(i) / use.inner) % sums.size()] += double(w) * w;
-  return success();
-}
-
 /// A pair adds q.k of its channels to a score: it is worth the mean square of its part of a query, times that of a key.
 /// These come from the squares of the inputs of the products, as if they were independent; a norm between takes the mean
 /// away and multiplies by its factor. Without inputs, what `plain` says of each channel counts.
@@ -100,8 +91,8 @@ FailureOr<std::vector<double>> unitScores(const ChannelGroup &keys, const Units 
       if (use.axis != 0 || !(product || factor) || (product && found == inputs.end()))
         continue;
       std::vector<double> energy(size_t(keys.size), 0);
-      if (failed(factor ? addVector(use, *store, energy)
-                        : addSquares(use, keys.size, found->second->squares, *store, energy)))
+      const ArrayRef<double> squares = factor ? ArrayRef<double>() : ArrayRef<double>(found->second->squares);
+      if (failed(addSquares(use, keys.size, squares, *store, energy)))
         return failure();
       const double sum = std::accumulate(energy.begin(), energy.end(), 1e-300);
       for (auto [value, each] : llvm::zip(perChannel, energy))

@@ -105,8 +105,8 @@ FailureOr<Value> Narrower::refit(const ChannelUse &use, ArrayRef<int64_t> indice
     return use.owner()->emitOpError("expects inputs that can be fitted, but their second moments cannot be inverted"),
            failure();
   if (measures)
-    lost.emplace_back(lostShare(*numbers, moments, indices, chooseColumns(*numbers, indices)),
-                      lostShare(*numbers, moments, indices, *fitted));
+    lost.add(lostShare(*numbers, moments, indices, chooseColumns(*numbers, indices)),
+             lostShare(*numbers, moments, indices, *fitted));
   OpBuilder builder = behind(weight);
   return writeLike(builder, weight.getLoc(), spill, weightName(weight) + ".pruned",
                    cast<RankedTensorType>(weight.getType()), *fitted);
@@ -166,7 +166,7 @@ LogicalResult Narrower::turn(const ChannelGroup &group, RopeOp rope, ArrayRef<in
 }
 
 /// The width that a norm divided by before any of it went.
-static LogicalResult keepCount(Operation *norm) {
+static void keepCount(Operation *norm) {
   auto set = [](auto op) {
     if (op.getCount())
       return;
@@ -183,7 +183,6 @@ static LogicalResult keepCount(Operation *norm) {
     set(layer);
   else
     set(cast<RmsScaleOp>(norm));
-  return success();
 }
 
 LogicalResult Narrower::narrow(ChannelGroup &group, ArrayRef<int64_t> kept, const InputMoments &moments) {
@@ -193,8 +192,7 @@ LogicalResult Narrower::narrow(ChannelGroup &group, ArrayRef<int64_t> kept, cons
   if (int64_t(kept.size()) == group.size && isRun(kept))
     return success();
   for (Operation *norm : group.norms)
-    if (failed(keepCount(norm)))
-      return failure();
+    keepCount(norm);
   for (Operation *rope : group.rotations)
     if (failed(turn(group, cast<RopeOp>(rope), kept)))
       return failure();

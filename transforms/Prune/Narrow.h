@@ -6,6 +6,7 @@
 #include "lib/Weights/WeightSpill.h"
 #include "lib/Weights/WeightStore.h"
 #include "transforms/Prune/Channels.h"
+#include "transforms/Prune/PruneReport.h"
 #include "llvm/ADT/DenseMap.h"
 #include <map>
 #include <vector>
@@ -32,8 +33,8 @@ public:
 
   /// Measure what is lost in fits (twice the work).
   bool measures = false;
-  /// Shares of the outputs of fitted products that went, as they were and after the fit.
-  std::vector<std::pair<double, double>> lost;
+  /// Of the product that lost most.
+  LostShares lost;
 
 private:
   /// Integers at the start of the block that holds all of the group; one weight for equal ones.

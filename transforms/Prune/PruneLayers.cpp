@@ -113,7 +113,7 @@ struct PruneLayersPass final : llm::impl::PruneLayersPassBase<PruneLayersPass> {
       for (LayerOp layer : *removed) {
         report(layer, kPass, "layer removed");
         if (PruneReport *page = PruneReport::of(&getContext()))
-          page->records.push_back({kPass.str(), "layer", int64_t(layer.getIndex()), 1, 1, influences[layer], -1, -1});
+          page->records.push_back({kPass.str(), "layer", int64_t(layer.getIndex()), 1, 1, influences[layer], {}});
         layer.replaceAllUsesWith(layer.getInputs());
         layer.erase();
       }

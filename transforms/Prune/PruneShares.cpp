@@ -16,8 +16,8 @@ using namespace mlir::llm;
 
 /// As many whole units go as the share allows.
 static LogicalResult pruneShare(ModuleOp module, SiteKind kind, double ratio, const PruneSettings &settings) {
-  if (!(ratio >= 0 && ratio < 1))
-    return module.emitError() << settings.pass << " expects a ratio from 0 to below 1, but got " << ratio;
+  if (failed(checkShare(module, settings.pass, ratio)))
+    return failure();
   IRRewriter rewriter(module.getContext());
   return pruneSites(module, kind, settings, [&](const SiteSize &site) -> FailureOr<int64_t> {
     const int64_t removed = int64_t(ratio * double(site.size) + 1e-9) / site.unit * site.unit;

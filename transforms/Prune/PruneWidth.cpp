@@ -21,10 +21,8 @@ struct PruneWidthPass final : llm::impl::PruneWidthPassBase<PruneWidthPass> {
   using PruneWidthPassBase::PruneWidthPassBase;
 
   void runOnOperation() override {
-    if (!(ratio >= 0 && ratio < 1)) {
-      getOperation().emitError() << kPass << " expects a ratio from 0 to below 1, but got " << double(ratio);
+    if (failed(checkShare(getOperation(), kPass, ratio)))
       return signalPassFailure();
-    }
     FailureOr<SitePruner> made = SitePruner::create(getOperation(), {kPass, score, recover, tokens, window});
     if (failed(made))
       return signalPassFailure();
@@ -52,16 +50,12 @@ private:
     const SmallVector<int64_t> kept = largest(*value, size - removed);
     Narrower narrower(pruner.weights(), pruner.newWeights());
     narrower.measures = PruneReport::of(&getContext()) != nullptr;
-    if (recover && failed(refit(function, *residual, kept, narrower)))
+    if (recover && failed(refit(function, pruner, *residual, kept, narrower)))
       return failure();
     if (failed(narrower.narrow(*residual, kept)))
       return failure();
-    if (PruneReport *page = PruneReport::of(&getContext())) {
-      PruneRecord record{kPass.str(), "channels of the residual", -1, removed, size};
-      for (auto [asItIs, fitted] : narrower.lost)
-        record.before = std::max(record.before, asItIs), record.after = std::max(record.after, fitted);
-      page->records.push_back(record);
-    }
+    if (PruneReport *page = PruneReport::of(&getContext()))
+      page->records.push_back({kPass.str(), "channels of the residual", -1, removed, size, -1, narrower.lost});
     report(function, kPass, Twine(removed) + " of " + Twine(size) + " channels of the residual removed");
     describeModel(getOperation(), "width", size - removed);
     return success();
@@ -78,12 +72,10 @@ private:
     return request;
   }
 
-  LogicalResult gather(func::FuncOp function, const StatisticsRequest &request, LayerCallback callback) {
-    ActivationSource *source = ActivationSource::of(&getContext());
-    if (!source)
-      return function.emitOpError("needs activations for ")
-             << (recover ? StringRef("recovery") : StringRef("the score wanda")) << ": name a text with --calibrate";
-    return source->statistics(function, {tokens, window}, request, callback);
+  LogicalResult gather(func::FuncOp function, const SitePruner &pruner, const StatisticsRequest &request,
+                       LayerCallback callback) {
+    ActivationSource *source = pruner.activations(function);
+    return source ? source->statistics(function, {tokens, window}, request, callback) : failure();
   }
 
   /// Every product's say counts the same: what it loses without a channel, as a share of what it gives.
@@ -92,7 +84,7 @@ private:
       return pruner.scores(residual, {});
     std::vector<double> sums(size_t(residual.size), 0);
     LogicalResult done = gather(
-        function, readersOf(residual, false),
+        function, pruner, readersOf(residual, false),
         [&](Operation *layer, const LayerStatistics &inputs) -> FailureOr<LayerChange> {
           for (const ChannelUse &use : residual.uses) {
             auto found = inputs.find(use.owner());
@@ -113,11 +105,12 @@ private:
   }
 
   /// New columns for each product that reads the residual, but for a table that is also the embedding's.
-  LogicalResult refit(func::FuncOp function, ChannelGroup &residual, ArrayRef<int64_t> kept, Narrower &narrower) {
+  LogicalResult refit(func::FuncOp function, const SitePruner &pruner, ChannelGroup &residual, ArrayRef<int64_t> kept,
+                      Narrower &narrower) {
     llvm::DenseMap<Value, unsigned> readers;
     for (const ChannelUse &use : residual.uses)
       ++readers[use.operand->get()];
-    return gather(function, readersOf(residual, true),
+    return gather(function, pruner, readersOf(residual, true),
                   [&](Operation *layer, const LayerStatistics &inputs) -> FailureOr<LayerChange> {
                     for (const ChannelUse &use : residual.uses) {
                       auto found = inputs.find(use.owner());

@@ -37,6 +37,21 @@ LogicalResult mlir::llm::addSquares(const ChannelUse &use, int64_t channels, Arr
   return success();
 }
 
+LogicalResult mlir::llm::checkShare(ModuleOp module, StringRef pass, double ratio) {
+  if (ratio >= 0 && ratio < 1)
+    return success();
+  return module.emitError() << pass << " expects a ratio from 0 to below 1, but got " << ratio;
+}
+
+ActivationSource *SitePruner::activations(func::FuncOp function) const {
+  ActivationSource *source = ActivationSource::of(function.getContext());
+  if (!source)
+    function.emitOpError("needs activations for ")
+        << (settings.recover ? StringRef("recovery") : StringRef("the score wanda"))
+        << ": name a text with --calibrate";
+  return source;
+}
+
 FailureOr<SitePruner> SitePruner::create(ModuleOp module, PruneSettings settings) {
   if (settings.score != "random" && settings.score != "magnitude" && settings.score != "wanda")
     return module.emitError() << settings.pass << " expects a score random, magnitude or wanda, but got '"
@@ -72,8 +87,8 @@ FailureOr<std::vector<double>> SitePruner::scores(const ChannelGroup &group, con
 
 PruneRecord SitePruner::recordOf(const PruneSite &site, const ChannelCut &cut, int64_t before,
                                  ArrayRef<std::vector<double>> scores,
-                                 ArrayRef<std::pair<double, double>> lost) const {
-  PruneRecord record{settings.pass.str(), site.what, -1, before - int64_t(cut.kept.size()), before};
+                                 const LostShares &lost) const {
+  PruneRecord record{settings.pass.str(), site.what, -1, before - int64_t(cut.kept.size()), before, -1, lost};
   if (auto layer = site.at->getParentOfType<LayerOp>())
     record.layer = int64_t(layer.getIndex());
   for (auto [group, values] : llvm::zip(site.groups, scores)) {
@@ -86,8 +101,6 @@ PruneRecord SitePruner::recordOf(const PruneSite &site, const ChannelCut &cut, i
       kept += values[size_t(c)];
     record.score = all > 0 ? std::max(0.0, 1 - kept / all) : -1;
   }
-  for (auto [asItIs, fitted] : lost)
-    record.before = std::max(record.before, asItIs), record.after = std::max(record.after, fitted);
   return record;
 }
 
@@ -112,7 +125,7 @@ LogicalResult SitePruner::prune(PruneSite &site, const LayerStatistics &inputs) 
   narrower.measures = page != nullptr;
   for (ChannelCut &cut : *cuts) {
     const int64_t before = cut.group->size;
-    narrower.lost.clear();
+    narrower.lost = {};
     if (failed(narrower.narrow(*cut.group, cut.kept, moments)))
       return failure();
     if (before != cut.group->size)
@@ -138,11 +151,9 @@ LogicalResult SitePruner::run(func::FuncOp function, MutableArrayRef<PruneSite> 
         return failure();
     return retypeCaches(module);
   }
-  ActivationSource *source = ActivationSource::of(module.getContext());
+  ActivationSource *source = activations(function);
   if (!source)
-    return function.emitOpError("needs activations for ")
-           << (settings.recover ? StringRef("recovery") : StringRef("the score wanda"))
-           << ": name a text with --calibrate";
+    return failure();
   llvm::DenseSet<Operation *> readers;
   for (const PruneSite &site : sites)
     for (const ChannelGroup *group : site.groups)

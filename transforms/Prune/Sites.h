@@ -20,6 +20,9 @@ struct PruneSettings {
   bool needsText() const { return recover || score == "wanda"; }
 };
 
+/// Whether `ratio` can be the share of something that goes; else an error that names the pass.
+LogicalResult checkShare(ModuleOp module, StringRef pass, double ratio);
+
 /// What goes from one group.
 struct ChannelCut {
   ChannelGroup *group;
@@ -51,6 +54,9 @@ public:
   ///   wanda: of its columns, each square times that of what meets it (Sun et al., arXiv 2306.11695)
   FailureOr<std::vector<double>> scores(const ChannelGroup &group, const LayerStatistics &inputs);
 
+  /// What the text says; null with an error on `function` where no text was named.
+  ActivationSource *activations(func::FuncOp function) const;
+
   WeightStore &weights() { return *store; }
   WeightSpill &newWeights() { return *spill; }
 
@@ -59,7 +65,7 @@ private:
       : module(module), settings(std::move(settings)), store(store), spill(spill) {}
   LogicalResult prune(PruneSite &site, const LayerStatistics &inputs);
   PruneRecord recordOf(const PruneSite &site, const ChannelCut &cut, int64_t before,
-                       ArrayRef<std::vector<double>> scores, ArrayRef<std::pair<double, double>> lost) const;
+                       ArrayRef<std::vector<double>> scores, const LostShares &lost) const;
 
   ModuleOp module;
   PruneSettings settings;
