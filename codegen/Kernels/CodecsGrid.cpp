@@ -100,6 +100,22 @@ Value halfScale(KernelBuilder &b, Value d, Value n, float factor) {
   return b.mul(b.mul(d, b.add(n, b.constant(0.5f))), b.constant(factor));
 }
 
+/// d * (1 + 2n)
+Value oddScale(KernelBuilder &b, Value d, Value n) {
+  return b.mul(d, b.add(b.add(n, n), b.constant(1.0f)));
+}
+
+/// The two groups of 16 of chunk `part`, whose scales are nibbles of a word.
+void addSixteens(KernelBuilder &b, WeightChunk &chunk, Value d, Value scales,
+                 unsigned part) {
+  for (unsigned group = 0; group < 2; ++group)
+    chunk.groups.push_back(
+        {group * 16,
+         16,
+         halfScale(b, d, small(b, scales, part * 8 + group * 4, 4), 0.25f),
+         {}});
+}
+
 /// IQ2_XXS: planes {d, codes}: 8 bytes a group of 32: four codes, four times 7
 /// signs and the scale. A step is two groups.
 class IQ2XXSCodec final : public GridCodec {
@@ -156,12 +172,7 @@ public:
       }
       chunks.push_back(
           gridChunk(b, grid, vectors, signs, part * kChunk, b.mul(step, 64)));
-      for (unsigned group = 0; group < 2; ++group)
-        chunks.back().groups.push_back(
-            {group * 16,
-             16,
-             halfScale(b, d, small(b, scales, part * 8 + group * 4, 4), 0.25f),
-             {}});
+      addSixteens(b, chunks.back(), d, scales, part);
     }
     return chunks;
   }
@@ -196,12 +207,7 @@ public:
       }
       chunks.push_back(
           gridChunk(b, grid, vectors, signs, part * kChunk, b.mul(step, 128)));
-      for (unsigned group = 0; group < 2; ++group)
-        chunks.back().groups.push_back(
-            {group * 16,
-             16,
-             halfScale(b, d, small(b, scales, part * 8 + group * 4, 4), 0.25f),
-             {}});
+      addSixteens(b, chunks.back(), d, scales, part);
     }
     return chunks;
   }
@@ -270,9 +276,8 @@ public:
       }
       chunks.push_back(
           gridChunk(b, grid, vectors, signs, part * kChunk, b.mul(step, 128)));
-      Value n = small(b, scales, part * 4, 4);
       chunks.back().groups.push_back(
-          {0, kChunk, b.mul(d, b.add(b.add(n, n), b.constant(1.0f))), {}});
+          {0, kChunk, oddScale(b, d, small(b, scales, part * 4, 4)), {}});
     }
     return chunks;
   }
@@ -307,8 +312,7 @@ public:
             b.bits(words[part], i * 8, 8), b.shl(b.bits(high, i * 3, 3), 8))));
       chunks.push_back(
           gridChunk(b, grid, vectors, {}, part * kChunk, b.mul(step, 128)));
-      Value n = small(b, high, 12, 3);
-      Value scale = b.mul(d, b.add(b.add(n, n), b.constant(1.0f)));
+      Value scale = oddScale(b, d, small(b, high, 12, 3));
       Value shift = withSign(b, b.constant(kIQ1Delta), b.shr(high, 15), 0);
       chunks.back().groups.push_back({0, kChunk, scale, b.mul(scale, shift)});
     }
@@ -351,9 +355,8 @@ public:
       chunks.push_back(
           gridChunk(b, grid, vectors, {}, part * kChunk, b.mul(step, 128)));
       for (unsigned i = 0; i < 4; ++i) {
-        Value n =
-            small(b, threes, part / 2 * 16 + (part * 2 + i / 2) % 4 * 3, 3);
-        Value scale = b.mul(d, b.add(b.add(n, n), b.constant(1.0f)));
+        unsigned at = part / 2 * 16 + (part * 2 + i / 2) % 4 * 3;
+        Value scale = oddScale(b, d, small(b, threes, at, 3));
         Value shift =
             withSign(b, b.constant(kIQ1Delta), b.shr(high, i * 4 + 3), 0);
         chunks.back().groups.push_back({i * 8, 8, scale, b.mul(scale, shift)});

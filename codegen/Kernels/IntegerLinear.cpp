@@ -63,13 +63,17 @@ DictionaryAttr IntegerLinearSpec::toAttr(MLIRContext *context) const {
       .done();
 }
 
-FailureOr<LinearSchedule>
-IntegerLinearSpec::schedule(const TargetProfile &profile,
-                            EmitError emitError) const {
+LinearSpec IntegerLinearSpec::inFloats() const {
   LinearSpec plain;
   plain.format = format, plain.n = n, plain.k = k, plain.tokens = tokens;
   plain.gate = gate;
-  FailureOr<LinearSchedule> chosen = plain.schedule(profile, emitError);
+  return plain;
+}
+
+FailureOr<LinearSchedule>
+IntegerLinearSpec::schedule(const TargetProfile &profile,
+                            EmitError emitError) const {
+  FailureOr<LinearSchedule> chosen = inFloats().schedule(profile, emitError);
   if (succeeded(chosen))
     chosen->texels = 0;
   return chosen;
@@ -111,14 +115,7 @@ IntegerLinearSpec::interface(const TargetProfile &profile,
         {"residual", Access::Read, uint64_t(n) * 4, true});
   interface.bindings.push_back({"y", Access::Write, uint64_t(n) * 4, true});
 
-  interface.workgroup = {uint32_t(8 * chosen->split * chosen->waves), 1, 1};
-  uint64_t groups =
-      llvm::divideCeil(tiles(), LinearSpec::tilesPerGroup(*chosen));
-  uint64_t fold = llvm::divideCeil(groups, uint64_t(profile.limits.groups));
-  interface.groups[0] = {uint32_t(llvm::divideCeil(groups, fold)), 0};
-  interface.groups[1] = {1, uint32_t(tokens)};
-  interface.groups[2] = {uint32_t(fold), 0};
-  interface.tokenTile = uint32_t(tokens);
+  inFloats().spread(*chosen, profile, interface);
   if (chosen->split > 1) {
     int64_t sums = tokens * chosen->rows * (gate.empty() ? 1 : 2);
     if (profile.canShuffle() && 8 * chosen->split <= profile.subgroupSize)

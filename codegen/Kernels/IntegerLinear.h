@@ -36,6 +36,8 @@ struct IntegerLinearSpec {
                                        EmitError emitError) const;
   void build(KernelBuilder &builder, const KernelInterface &interface) const;
 
+  /// The product of the same size of x in floats, whose schedule this one has.
+  LinearSpec inFloats() const;
   FailureOr<LinearSchedule> schedule(const TargetProfile &profile,
                                      EmitError emitError) const;
   IntegerRow xRow() const { return {k, xGroup ? xGroup : k}; }

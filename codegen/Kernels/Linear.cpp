@@ -117,6 +117,19 @@ std::string LinearSpec::normKey() const {
   return llvm::formatv(" norm of {0} eps {1:e}", count ? count : k, eps);
 }
 
+void LinearSpec::spread(const LinearSchedule &schedule,
+                        const TargetProfile &profile,
+                        KernelInterface &interface) const {
+  interface.workgroup = {uint32_t(8 * schedule.split * schedule.waves), 1, 1};
+  uint64_t groups = llvm::divideCeil(tiles(), tilesPerGroup(schedule));
+  // Past the limit of one dimension the groups fold into z.
+  uint64_t fold = llvm::divideCeil(groups, uint64_t(profile.limits.groups));
+  interface.groups[0] = {uint32_t(llvm::divideCeil(groups, fold)), 0};
+  interface.groups[1] = {1, uint32_t(tokens)};
+  interface.groups[2] = {uint32_t(fold), 0};
+  interface.tokenTile = uint32_t(tokens);
+}
+
 FailureOr<KernelInterface> LinearSpec::interface(const TargetProfile &profile,
                                                  EmitError emitError) const {
   FailureOr<LinearSchedule> chosen = schedule(profile, emitError);
@@ -186,14 +199,7 @@ FailureOr<KernelInterface> LinearSpec::interface(const TargetProfile &profile,
   for (auto [i, rows] : llvm::enumerate(outputs))
     bind("y" + std::to_string(i), Access::Write, rows, true);
 
-  interface.workgroup = {uint32_t(8 * chosen->split * chosen->waves), 1, 1};
-  uint64_t groups = llvm::divideCeil(tiles(), tilesPerGroup(*chosen));
-  // Past the limit of one dimension the groups fold into z.
-  uint64_t fold = llvm::divideCeil(groups, uint64_t(profile.limits.groups));
-  interface.groups[0] = {uint32_t(llvm::divideCeil(groups, fold)), 0};
-  interface.groups[1] = {1, uint32_t(tokens)};
-  interface.groups[2] = {uint32_t(fold), 0};
-  interface.tokenTile = uint32_t(tokens);
+  spread(*chosen, profile, interface);
   if (chosen->x != LinearSchedule::X::Direct)
     interface.subgroupSize = profile.subgroupSize;
   if (chosen->matrix) {

@@ -128,6 +128,9 @@ struct LinearSpec {
   static int64_t tilesPerGroup(const LinearSchedule &schedule) {
     return schedule.rows * schedule.waves;
   }
+  /// Sets the workgroup and how many of them there are.
+  void spread(const LinearSchedule &schedule, const TargetProfile &profile,
+              KernelInterface &interface) const;
 };
 
 } // namespace mlir::llm
