@@ -3,24 +3,10 @@
 #include "runtime/Session/Generation.h"
 #include "runtime/sprig.h"
 #include "test/lib/Weights/TinyLlama.h"
+#include "test/runtime/Tiny/CountedAllocations.h"
 #include "test/tools/DeviceModelTest.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include <cstdlib>
-#include <new>
 #include <random>
-
-namespace {
-thread_local size_t allocations = 0; // of this thread: drivers have their own
-} // namespace
-
-void *operator new(size_t bytes) {
-  ++allocations;
-  if (void *memory = std::malloc(bytes ? bytes : 1))
-    return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void *memory) noexcept { std::free(memory); }
-void operator delete(void *memory, size_t) noexcept { std::free(memory); }
 
 using namespace mlir;
 using namespace mlir::llm;

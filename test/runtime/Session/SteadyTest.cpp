@@ -1,22 +1,7 @@
 //===- SteadyTest.cpp - the decode loop asks the host for no memory
 //---------------===//
+#include "../Tiny/CountedAllocations.h"
 #include "../Tiny/DeviceTest.h"
-
-#include <cstdlib>
-#include <new>
-
-namespace {
-thread_local size_t allocations = 0; // of this thread: drivers have their own
-} // namespace
-
-void *operator new(size_t bytes) {
-  ++allocations;
-  if (void *memory = std::malloc(bytes ? bytes : 1))
-    return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void *memory) noexcept { std::free(memory); }
-void operator delete(void *memory, size_t) noexcept { std::free(memory); }
 
 using namespace sprig;
 using namespace sprig::test;
