@@ -160,9 +160,13 @@ AttentionSpec::interface(const TargetProfile &profile,
                         {"keys", Access::Read, cacheBytes},
                         {"values", Access::Read, cacheBytes},
                         {"y", Access::Write, rowBytes, true}};
-  if (readsTexels(profile))
+  if (readsTexels(profile)) {
     for (unsigned side : {AttentionSlots::keys, AttentionSlots::values})
       interface.bindings[side].texel = TexelFormat::Rgba32Uint;
+    interface.bindings[AttentionSlots::q].texel =
+        headSize / profile.subgroupSize % 4 ? TexelFormat::R32Sfloat
+                                            : TexelFormat::Rgba32Sfloat;
+  }
   if (parts) {
     interface.bindings.push_back(
         {"partial", Access::Write, rowBytes * uint64_t(parts), true});

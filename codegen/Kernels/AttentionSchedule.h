@@ -7,8 +7,11 @@
 //            kDeep positions), where it pays to compile more code; 0: numbers
 //   groups   workgroups that keep the device busy without splitting the cache
 //   word     bits of the integers that the cache is read in: 32 or 64
+//   append   1: queries, keys and values are rotated and appended by the
+//            product that makes them, where it can (LinearAppend.h)
 //   texels   1: the cache is read through texel views, four words at once,
-//            where a lane's part of a head is so long
+//            where a lane's part of a head is so long; so are queries, and what
+//            rope_append reads, number by number
 #ifndef SPRIG_CODEGEN_KERNELS_ATTENTIONSCHEDULE_H
 #define SPRIG_CODEGEN_KERNELS_ATTENTIONSCHEDULE_H
 
@@ -18,7 +21,7 @@ namespace mlir::llm {
 
 struct AttentionSchedule {
   int64_t numbers = 512, groups = 128, word = 32, texels = 0,
-          deepNumbers = 0;
+          deepNumbers = 0, append = 0;
   static constexpr int64_t kWide = 32, kDeep = 4096;
 
   static FailureOr<AttentionSchedule> from(const TargetProfile &profile,

@@ -2,6 +2,7 @@
 
 #include "codegen/Kernels/Activation.h"
 #include "codegen/Kernels/BlockCodec.h"
+#include "codegen/Kernels/LinearAppend.h"
 #include "codegen/Kernels/SpecAttr.h"
 #include "lib/Quant/Layout.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -26,6 +27,8 @@ FailureOr<LinearSpec> LinearSpec::fromAttr(DictionaryAttr attr,
   reader.maybe("count", spec.count, 1);
   reader.maybe("outputs", spec.outputs, 1);
   reader.maybe("stride", spec.stride, 1);
+  DictionaryAttr append;
+  reader.maybe("append", append);
   if (failed(reader.finish()))
     return failure();
 
@@ -59,6 +62,22 @@ FailureOr<LinearSpec> LinearSpec::fromAttr(DictionaryAttr attr,
     if (spec.residual || spec.stride)
       reader.fail("expects neither residual nor stride with outputs");
   }
+  if (append) {
+    FailureOr<RopeAppendSpec> ropes = RopeAppendSpec::fromAttr(append, emitError);
+    if (failed(ropes))
+      return failure();
+    spec.append = *ropes;
+    int64_t rows = (ropes->heads + 2 * ropes->kvHeads) * ropes->headSize;
+    if (spec.n != rows)
+      reader.fail("expects n = " + Twine(rows) +
+                  ", the queries, keys and values of all heads, to append, but "
+                  "got " +
+                  Twine(spec.n));
+    if (!spec.gate.empty() || spec.residual || spec.stride ||
+        !spec.outputs.empty())
+      reader.fail("expects neither gate, residual, stride nor outputs with "
+                  "append");
+  }
   if ((spec.eps != 0 || spec.count) && !spec.ownFactor())
     reader.fail("expects eps and count only together, with a norm");
   if (spec.eps < 0)
@@ -72,7 +91,8 @@ FailureOr<LinearSpec> LinearSpec::fromAttr(DictionaryAttr attr,
 }
 
 DictionaryAttr LinearSpec::toAttr(MLIRContext *context) const {
-  return SpecWriter(context)
+  NamedAttrList members(
+      SpecWriter(context)
       .add("format", sprig::quant::info(format).name)
       .add("n", n)
       .add("k", k)
@@ -85,7 +105,10 @@ DictionaryAttr LinearSpec::toAttr(MLIRContext *context) const {
       .add("count", count)
       .add("outputs", outputs)
       .add("stride", stride)
-      .done();
+      .done());
+  if (append)
+    members.set("append", append->toAttr(context));
+  return members.getDictionary(context);
 }
 
 FailureOr<LinearSchedule> LinearSpec::schedule(const TargetProfile &profile,
@@ -109,6 +132,13 @@ FailureOr<LinearSchedule> LinearSpec::schedule(const TargetProfile &profile,
                        << kMatrix << ", but got " << tokens;
   chosen->matrix = k % 4 == 0; // x is loaded four numbers at a time
   return chosen;
+}
+
+bool LinearSpec::canAppend(const RopeAppendSpec &append,
+                           const TargetProfile &profile) const {
+  FailureOr<LinearSchedule> chosen =
+      schedule(profile, [] { return InFlightDiagnostic(); });
+  return succeeded(chosen) && LinearAppend::possible(append, *chosen, profile);
 }
 
 std::string LinearSpec::normKey() const {
@@ -135,16 +165,22 @@ FailureOr<KernelInterface> LinearSpec::interface(const TargetProfile &profile,
   FailureOr<LinearSchedule> chosen = schedule(profile, emitError);
   if (failed(chosen))
     return failure();
+  if (append && !LinearAppend::possible(*append, *chosen, profile))
+    return emitError() << "linear kernel expects a schedule and a cache with "
+                          "which it can append, but got '"
+                       << chosen->key() << "' and " << append->kv
+                       << " on target '" << profile.name << "'";
   KernelInterface interface;
   const sprig::quant::FormatInfo &info = sprig::quant::info(format);
   std::string outs;
   for (int64_t rows : outputs)
     outs += (outs.empty() ? " outputs=" : ",") + std::to_string(rows);
   interface.key = llvm::formatv(
-      "linear {0} n={1} k={2} tokens={3}{4}{5}{6}{7}{8}{9} | {10}", info.name,
+      "linear {0} n={1} k={2} tokens={3}{4}{5}{6}{7}{8}{9}{10} | {11}", info.name,
       n, k, tokens, gate.empty() ? "" : " gate=" + gate, normKey(),
       bias ? " bias" : "", residual ? " residual" : "", outs,
-      stride ? " stride=" + std::to_string(stride) : "", chosen->key());
+      stride ? " stride=" + std::to_string(stride) : "",
+      append ? " " + append->shapeKey() : "", chosen->key());
   interface.name = KernelInterface::nameFor(
       llvm::formatv("linear{0}_{1}_{2}x{3}_t{4}", gate.empty() ? "" : "_gated",
                     StringRef(info.name).lower(), n, k, tokens),
@@ -175,24 +211,33 @@ FailureOr<KernelInterface> LinearSpec::interface(const TargetProfile &profile,
     interface.bindings.push_back({kTableRole.str(), Access::Read,
                                   uint64_t(codec.table().size()) * 4});
   auto bind = [&](std::string role, Access access, int64_t numbers,
-                  bool perToken) {
-    interface.bindings.push_back(
-        {std::move(role), access, uint64_t(numbers) * 4, perToken});
+                  bool perToken, TexelFormat texel = TexelFormat::None) {
+    KernelBinding &binding = interface.bindings.emplace_back();
+    binding.role = std::move(role);
+    binding.access = access;
+    binding.bytes = uint64_t(numbers) * 4;
+    binding.perToken = perToken;
+    binding.texel = texel;
   };
-  bind("x", Access::Read, k, true);
-  if (chosen->texelX())
-    interface.bindings.back().texel =
-        k % 4 == 0 ? TexelFormat::Rgba32Sfloat : TexelFormat::R32Sfloat;
+  // Rows that lanes load four numbers of, and single numbers.
+  TexelFormat single = TexelFormat::None, row = TexelFormat::None;
+  if (chosen->texelX()) {
+    single = TexelFormat::R32Sfloat;
+    row = k % 4 == 0 ? TexelFormat::Rgba32Sfloat : single;
+  }
+  bind("x", Access::Read, k, true, row);
   if (norm) {
-    bind("gamma", Access::Read, k, false);
+    bind("gamma", Access::Read, k, false, row);
     if (!ownFactor())
-      bind("factor", Access::Read, 1, true);
+      bind("factor", Access::Read, 1, true, single);
   }
   if (bias)
-    bind("bias", Access::Read, n, false);
+    bind("bias", Access::Read, n, false, single);
   if (residual)
-    bind("residual", Access::Read, n, true);
-  if (outputs.empty()) {
+    bind("residual", Access::Read, n, true, single);
+  if (append) {
+    LinearAppend::bind(*append, single, interface);
+  } else if (outputs.empty()) {
     bind("y", Access::Write, stride ? stride : n, true);
     interface.bindings.back().shorter = stride ? uint64_t(stride - n) * 4 : 0;
   }
@@ -200,7 +245,7 @@ FailureOr<KernelInterface> LinearSpec::interface(const TargetProfile &profile,
     bind("y" + std::to_string(i), Access::Write, rows, true);
 
   spread(*chosen, profile, interface);
-  if (chosen->x != LinearSchedule::X::Direct)
+  if (chosen->x != LinearSchedule::X::Direct || append)
     interface.subgroupSize = profile.subgroupSize;
   if (chosen->matrix) {
     interface.subgroupSize = profile.subgroupSize;

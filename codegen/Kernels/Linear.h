@@ -10,12 +10,15 @@
 //        defaults to K), bias? : f32 [N] is added,
 //        residual? : f32 [T][N] is added last, outputs? = [n0, n1, …]: N is
 //        split over several y buffers,  stride? = numbers between rows of y
-//        (default N)}.
+//        (default N), append? = a spec of rope_append: y is the queries, keys
+//        and values of all heads, which are rotated and appended here
+//        (LinearAppend.h)}.
 //
 // Bindings, in this order: the planes of the weight in the layout tiled<rows=8>
 // (lib/Quant/Layout.h), named "weight.<plane>", or "gate.<plane>" then
 // "up.<plane>"; "x" f32 [T][K]; "gamma" f32 [K], and "factor" f32 [T] without
-// eps; "bias"; "residual"; "y" or "y0", "y1", …. x, factor, residual and y hold
+// eps; "bias"; "residual"; "y" or "y0", "y1", …, or with append "table", "control", "y" (the
+// queries), "keys" and "values". x, factor, residual and y hold
 // whole tiles of `tokens` rows.
 //
 // Accumulation contract. The order of operations behind one y[t][n] is fixed by
@@ -44,7 +47,7 @@
 #ifndef SPRIG_CODEGEN_KERNELS_LINEAR_H
 #define SPRIG_CODEGEN_KERNELS_LINEAR_H
 
-#include "codegen/Kernels/Registry.h"
+#include "codegen/Kernels/RopeAppend.h"
 #include "lib/Quant/Format.h"
 
 namespace mlir::llm {
@@ -68,8 +71,9 @@ struct LinearSchedule {
   int64_t chains = 2; ///< independent sums within a group
   int64_t load =
       128; ///< most bits of weights that one load fetches: 32, 64 or 128
-  int64_t texels = 0;   ///< 1: weights, 2: x, 3: both are read through texel
-                        ///< views (of 16 bytes, or 4 for small planes)
+  int64_t texels = 0;   ///< 1: weights, 2: x and what else is of f32, 3: both
+                        ///< are read through texel views (of 16 bytes, or 4
+                        ///< for small planes and single numbers)
   int64_t matrix = 0;   ///< 1: by cooperative matrices of 16 tokens, 16 rows
                         ///< and 16 numbers of K, see "Matrices" above
   int64_t prescale = 0; ///< 1: codes keep their place in the word, x is divided
@@ -106,6 +110,7 @@ struct LinearSpec {
   int64_t count = 0; ///< numbers that the mean is over; 0: K
   SmallVector<int64_t> outputs; ///< empty: one y of N rows
   int64_t stride = 0;           ///< 0: as many as the output has rows
+  std::optional<RopeAppendSpec> append; ///< what becomes of y, if not itself
 
   static FailureOr<LinearSpec> fromAttr(DictionaryAttr spec,
                                         EmitError emitError);
@@ -115,6 +120,10 @@ struct LinearSpec {
   FailureOr<LinearSchedule> schedule(const TargetProfile &profile,
                                      EmitError emitError) const;
   void build(KernelBuilder &builder, const KernelInterface &interface) const;
+
+  /// Whether the profile's schedule for the product can end with `append`.
+  bool canAppend(const RopeAppendSpec &append,
+                 const TargetProfile &profile) const;
 
   std::string normKey() const;
   /// Bytes of shared memory that `schedule.matrix` takes.

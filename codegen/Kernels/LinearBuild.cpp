@@ -1,6 +1,8 @@
 // The body of a linear kernel.
 #include "codegen/Kernels/Activation.h"
+#include "codegen/Kernels/LinearAppend.h"
 #include "codegen/Kernels/LinearKernel.h"
+#include "codegen/Kernels/RopeTable.h"
 
 namespace mlir::llm {
 namespace {
@@ -47,8 +49,7 @@ void LinearKernel::open() {
                         plane->share, unsigned(layout.units)});
       elements.push_back(bytes == 4 ? b.i32() : b.vec(bytes / 4, b.i32()));
     } else {
-      bool wide = quads && (role == "x" || role == "gamma");
-      elements.push_back(wide ? b.vec(4, b.f32()) : b.f32());
+      elements.push_back(otherElement(unsigned(elements.size()), quads));
     }
   }
   b.open(elements);
@@ -62,7 +63,7 @@ void LinearKernel::open() {
   Value set = schedule.waves == 1 ? group
                                   : b.add(b.mul(group, schedule.waves),
                                           b.div(lane, 8 * schedule.split));
-  firstTile = b.mul(set, schedule.rows);
+  this->set = set;
   firstToken = b.mul(b.groupId(1), spec.tokens);
   size_t perWeight = layout.planes.size();
   bool whole = spec.tiles() % LinearSpec::tilesPerGroup(schedule) == 0 &&
@@ -72,7 +73,7 @@ void LinearKernel::open() {
       RowSet &rows = rowSets.emplace_back();
       rows.planes.assign(planes.begin() + weight * perWeight,
                          planes.begin() + (weight + 1) * perWeight);
-      rows.tile = b.add(firstTile, r);
+      rows.tile = tileOf(r);
       if (!whole)
         rows.tile = b.min(rows.tile, b.index(spec.tiles() - 1));
     }
@@ -80,6 +81,27 @@ void LinearKernel::open() {
       b, schedule, codec, spec.k, binding("x"),
       spec.norm ? std::optional(binding("gamma")) : std::nullopt,
       spec.ownFactor(), firstToken);
+}
+
+Type LinearKernel::otherElement(unsigned binding, bool quads) {
+  StringRef role = interface.bindings[binding].role;
+  if (role == "table")
+    return RopeTable::elementType(b, interface, binding);
+  if (role == "control" || role == "keys" || role == "values")
+    return b.i32();
+  bool wide = quads && (role == "x" || role == "gamma");
+  return wide ? b.vec(4, b.f32()) : b.f32();
+}
+
+Value LinearKernel::tileOf(int64_t r) {
+  if (spec.append)
+    return LinearAppend::tile(b, *spec.append, schedule, set, r);
+  return b.add(b.mul(set, schedule.rows), r);
+}
+
+Value LinearKernel::biasOf(int64_t r) {
+  Value column = b.add(b.mul(tileOf(r), 8), row);
+  return b.load(binding("bias"), b.min(column, b.index(spec.n - 1)));
 }
 
 void LinearKernel::extend(Values &chains, unsigned i, Value code,
@@ -237,8 +259,7 @@ void LinearKernel::addSlices(Values &sums) {
 }
 
 void LinearKernel::store(Value value, unsigned rowSet, unsigned token) {
-  Value tile = b.add(firstTile, int64_t(rowSet));
-  Value column = b.add(b.mul(tile, 8), row);
+  Value column = b.add(b.mul(tileOf(rowSet), 8), row);
   Value line = b.add(firstToken, int64_t(token));
   auto write = [&] {
     if (spec.outputs.empty()) {
@@ -293,10 +314,8 @@ void LinearKernel::finish(ValueRange sums) {
   Values factor = schedule.matrix ? Values() : factors(sums);
   for (unsigned r = 0; r < schedule.rows; ++r) {
     Value bias;
-    if (spec.bias) {
-      Value column = b.add(b.mul(b.add(firstTile, int64_t(r)), 8), row);
-      bias = b.load(binding("bias"), b.min(column, b.index(spec.n - 1)));
-    }
+    if (spec.bias)
+      bias = biasOf(r);
     for (unsigned token = 0; token < spec.tokens; ++token) {
       auto scaled = [&](size_t rowSet) {
         Value sum = sums[at(rowSet, token)];
@@ -323,10 +342,11 @@ void LinearKernel::build() {
   }
   Values sums = mainLoop();
   addSlices(sums);
+  auto end = [&] { spec.append ? finishAppend(sums) : finish(sums); };
   if (schedule.split == 1)
-    finish(sums);
+    end();
   else
-    b.when(b.equal(slice, b.index(0)), [&] { finish(sums); });
+    b.when(b.equal(slice, b.index(0)), end);
   b.close();
 }
 

@@ -29,6 +29,10 @@ private:
   };
 
   void open();
+  /// Of a binding that is not of the weight; `quads`: rows of x are whole quads.
+  Type otherElement(unsigned binding, bool quads);
+  Value tileOf(int64_t r); ///< the lane's row tile `r`
+  Value biasOf(int64_t r); ///< of the lane's row of it
   Values mainLoop();
   /// The same by cooperative matrices: LinearMatrix.cpp.
   Values matrixLoop();
@@ -59,6 +63,7 @@ private:
   void addSquares(XChunk &x, unsigned token, MutableArrayRef<Value> sums);
   void addSlices(Values &sums);
   void finish(ValueRange sums);
+  void finishAppend(ValueRange sums); ///< LinearAppend.cpp
   Values factors(ValueRange sums);
   Value rmsFactor(Value sumOfSquares);
   void store(Value value, unsigned row, unsigned token);
@@ -76,8 +81,9 @@ private:
   const BlockCodec &codec;
   sprig::quant::TensorLayout layout;
 
-  Value row, slice, firstTile,
-      firstToken; // of this lane, within its tile, set, workgroup
+  Value row, slice; ///< of this lane, within its tile and its set
+  Value set;        ///< of lanes, which share row tiles
+  Value firstToken; ///< of the workgroup
   SmallVector<RowSet> rowSets;
   std::unique_ptr<XSource> source;
 };

@@ -1,5 +1,6 @@
 #include "codegen/Kernels/RopeAppend.h"
 
+#include "codegen/Kernels/AttentionSchedule.h"
 #include "codegen/Kernels/RopeAppendBuild.h"
 #include "codegen/Kernels/SpecAttr.h"
 #include "codegen/Kernels/StepControl.h"
@@ -85,17 +86,21 @@ DictionaryAttr RopeAppendSpec::toAttr(MLIRContext *context) const {
   return members.getDictionary(context);
 }
 
+std::string RopeAppendSpec::shapeKey() const {
+  return llvm::formatv("rope_append heads {0}/{1}x{2} dims {3}{4}{5} kv {6} "
+                       "capacity {7}{8} hadamard {9}",
+                       heads, kvHeads, headSize, dims,
+                       interleaved ? " interleaved" : "",
+                       fused ? " fused" : "", kv, capacity,
+                       tree ? " tree" : "", hadamard);
+}
+
 FailureOr<KernelInterface>
 RopeAppendSpec::interface(const TargetProfile &profile,
                           EmitError emitError) const {
   KvFormat format = KvFormat::named(kv);
   KernelInterface interface;
-  interface.key = llvm::formatv(
-      "rope_append heads {0}/{1}x{2} dims {3}{4}{5} kv {6} "
-      "capacity {7}{8} hadamard {9}",
-      heads, kvHeads, headSize, dims, interleaved ? " interleaved" : "",
-      fused ? " fused" : "", kv, capacity, tree ? " tree" : "",
-      hadamard);
+  interface.key = shapeKey();
   interface.name = KernelInterface::nameFor(
       llvm::formatv("rope_append_{0}x{1}", heads, headSize).str(),
       interface.key);
@@ -117,6 +122,14 @@ RopeAppendSpec::interface(const TargetProfile &profile,
   bindings.push_back({"y", Access::Write, queryBytes, true});
   bindings.push_back({"keys", Access::Write, cacheBytes});
   bindings.push_back({"values", Access::Write, cacheBytes});
+  FailureOr<AttentionSchedule> schedule =
+      AttentionSchedule::from(profile, emitError);
+  if (failed(schedule))
+    return failure();
+  if (schedule->texels)
+    for (KernelBinding &binding : bindings)
+      if (binding.access == Access::Read && binding.role != "control")
+        binding.texel = TexelFormat::R32Sfloat;
   int64_t lanes = ropeAppendLanes(*this, kLanes);
   if (format.quantised()) {
     // Two reductions a round of words.

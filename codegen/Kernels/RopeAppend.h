@@ -41,6 +41,8 @@ struct RopeAppendSpec {
   FailureOr<KernelInterface> interface(const TargetProfile &profile,
                                        EmitError emitError) const;
   void build(KernelBuilder &builder, const KernelInterface &interface) const;
+  /// What tells kernels apart.
+  std::string shapeKey() const;
 
   static constexpr int64_t kTableRows = 256;
   static constexpr int64_t kMostHadamard = 256;

@@ -1,5 +1,6 @@
 #include "codegen/Kernels/RopeAppendBuild.h"
 
+#include "codegen/Kernels/RopeTable.h"
 #include "codegen/Kernels/StepControl.h"
 #include <cmath>
 
@@ -49,7 +50,8 @@ private:
   RopeAppendSlots slots;
   KvFormat format;
   int64_t words, pack, lanes, queryWidth, keyWidth, fusedWidth;
-  Value token, head, lane, slot, valid, lowRow, highRow;
+  Value token, head, lane, slot, valid;
+  std::optional<RopeTable> table; ///< none where nothing is rotated
   Value exchanged; ///< shared: one number of each lane after another
 };
 
@@ -69,9 +71,8 @@ Builder::Builder(KernelBuilder &builder, const RopeAppendSpec &spec,
   // its address does.
   Value position = s.tree ? b.add(control.base(), control.depth(token)) : slot;
   position = b.min(position, b.index(s.capacity - 1));
-  constexpr int64_t kRows = RopeAppendSpec::kTableRows;
-  lowRow = b.mul(b.rem(position, kRows), s.dims / 2);
-  highRow = b.mul(b.add(b.div(position, kRows), kRows), s.dims / 2);
+  if (s.dims)
+    table.emplace(b, s, interface, slots.table, position);
   // Padding rows never reach the cache, and no row lands past its end.
   valid = b.bitAnd(b.less(token, control.count()), b.less(slot, s.capacity));
 }
@@ -105,16 +106,9 @@ Values Builder::rotate(unsigned binding, Value start, Value word) {
     }
     Value inside = b.less(element, s.dims);
     pair = b.select(inside, pair, b.index(0));
-    Value low = b.load(slots.table, b.add(lowRow, pair));
-    Value high = b.load(slots.table, b.add(highRow, pair));
-    Value c0 = b.extract(low, 0), s0 = b.extract(low, 1);
-    Value c1 = b.extract(high, 0), s1 = b.extract(high, 1);
-    Value cosine = b.sub(b.mul(c1, c0), b.mul(s1, s0));
-    Value sine = b.add(b.mul(s1, c0), b.mul(c1, s0));
-    sine = b.select(first, b.neg(sine), sine);
     Value partner =
         b.load(binding, b.add(start, b.select(inside, other, element)));
-    Value turned = b.add(b.mul(numbers[i], cosine), b.mul(partner, sine));
+    Value turned = table->turn(numbers[i], partner, first, pair);
     numbers[i] = b.select(inside, turned, numbers[i]);
   }
   return numbers;
@@ -288,7 +282,7 @@ void buildRopeAppend(KernelBuilder &b, const RopeAppendSpec &spec,
   RopeAppendSlots slots(spec);
   SmallVector<Type> types(interface.bindings.size(), b.f32());
   if (spec.dims)
-    types[slots.table] = b.vec(2, b.f32());
+    types[slots.table] = RopeTable::elementType(b, interface, slots.table);
   types[slots.control] = types[slots.keys] = types[slots.values] = b.i32();
   b.open(types);
   Builder builder(b, spec, interface);

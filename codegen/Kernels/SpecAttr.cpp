@@ -80,6 +80,13 @@ void SpecReader::maybe(StringRef key, SmallVector<int64_t> &into,
   into.assign(list.asArrayRef().begin(), list.asArrayRef().end());
 }
 
+void SpecReader::maybe(StringRef key, DictionaryAttr &into) {
+  Attribute value = get(key);
+  into = dyn_cast_or_null<DictionaryAttr>(value);
+  if (value && !into)
+    expected("a spec", key);
+}
+
 LogicalResult SpecReader::finish() {
   for (NamedAttribute member : spec)
     if (!llvm::is_contained(seen, member.getName().getValue()))

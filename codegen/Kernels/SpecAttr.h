@@ -25,6 +25,7 @@ public:
              int64_t most = INT32_MAX);
   void maybe(StringRef key, std::string &into);
   void maybe(StringRef key, double &into);
+  void maybe(StringRef key, DictionaryAttr &into);
   /// A list of whole numbers of at least `least`.
   void maybe(StringRef key, SmallVector<int64_t> &into, int64_t least);
 

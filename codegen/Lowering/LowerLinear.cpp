@@ -130,27 +130,39 @@ Value scratchLike(ProgramLowering &p, Value result, int64_t rows,
                               4);
 }
 
+/// The bias of a product, or a null value.
+LogicalResult addBias(ProgramLowering &p, LinearOp op, LinearSpec &spec,
+                      Value &bias) {
+  if (!op.getBias())
+    return success();
+  FailureOr<Value> numbers = p.vectorWeight(op.getBias(), op);
+  if (failed(numbers))
+    return failure();
+  spec.bias = true;
+  bias = *numbers;
+  return success();
+}
+
 LogicalResult lowerLinear(ProgramLowering &p, LinearOp op) {
   auto weightType = cast<RankedTensorType>(op.getWeight().getType());
   if (weightType.getRank() != 2)
     return op.emitOpError("expects a weight NxK, but got ") << weightType;
   if (holdsIntegers(p, op.getInput()))
     return lowerIntegerLinear(p, op);
+  FailureOr<KVAppendOp> append = appendOf(p, op);
+  if (failed(append))
+    return failure();
+  if (*append) // and the dispatch is the append's
+    return success();
   FailureOr<WeightOperand> weight = p.tiledWeight(op.getWeight(), op);
   if (failed(weight))
     return failure();
   LinearSpec spec;
   SmallVector<Operand> inputs;
-  if (failed(prepare(p, op, *weight, spec, inputs)))
-    return failure();
   Value bias;
-  if (op.getBias()) {
-    FailureOr<Value> numbers = p.vectorWeight(op.getBias(), op);
-    if (failed(numbers))
-      return failure();
-    spec.bias = true;
-    bias = *numbers;
-  }
+  if (failed(prepare(p, op, *weight, spec, inputs)) ||
+      failed(addBias(p, op, spec, bias)))
+    return failure();
   const int64_t rows = p.rowsOf(op.getInput());
   StringRef what = p.isResult(op.getResult()) ? "head"
                    : op.getResidual()         ? "linear, residual"
@@ -221,6 +233,44 @@ LogicalResult lowerGatedLinear(ProgramLowering &p, GatedLinearOp op) {
 }
 
 } // namespace
+
+bool canAppend(ProgramLowering &p, LinearOp op, const RopeAppendSpec &append) {
+  auto type = cast<RankedTensorType>(op.getWeight().getType());
+  if (op.getResidual() || p.isResult(op.getResult()) ||
+      holdsIntegers(p, op.getInput()) || type.getRank() != 2)
+    return false;
+  FailureOr<WeightOperand> weight = p.tiledWeight(op.getWeight(), op);
+  if (failed(weight))
+    return false;
+  LinearSpec spec;
+  spec.format = weight->layout.format;
+  spec.n = int64_t(weight->layout.N), spec.k = int64_t(weight->layout.K);
+  spec.tokens = p.tokenTile(p.rowsOf(op.getInput()));
+  FailureOr<int64_t> part = rowsOfAPart(p, op, spec);
+  return succeeded(part) && *part == spec.n &&
+         spec.canAppend(append, p.profile());
+}
+
+LogicalResult lowerAppendingLinear(ProgramLowering &p, LinearOp op,
+                                   const RopeAppendSpec &append,
+                                   ArrayRef<Operand> others) {
+  FailureOr<WeightOperand> weight = p.tiledWeight(op.getWeight(), op);
+  if (failed(weight))
+    return failure();
+  LinearSpec spec;
+  SmallVector<Operand> operands = weight->named("weight");
+  Value bias;
+  if (failed(prepare(p, op, *weight, spec, operands)) ||
+      failed(addBias(p, op, spec, bias)))
+    return failure();
+  if (bias)
+    operands.push_back({"bias", bias});
+  llvm::append_range(operands, others);
+  spec.append = append;
+  const int64_t rows = p.rowsOf(op.getInput());
+  return p.dispatch(op, LinearSpec::kFamily, spec.toAttr(p.context()), operands,
+                    rows, "linear, rope, append", spec.n * spec.k * rows);
+}
 
 bool findsFactor(ProgramLowering &p, Operation *user, Value factor) {
   auto check = [&](auto product) {

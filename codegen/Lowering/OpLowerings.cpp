@@ -6,9 +6,9 @@ static const llvm::StringMap<OpLowering> &table() {
   static const llvm::StringMap<OpLowering> rows = [] {
     llvm::StringMap<OpLowering> map;
     for (ArrayRef<OpLoweringRow> list :
-         {attentionLowerings(), elementwiseLowerings(), embeddingLowerings(),
-          expertLowerings(), integerLowerings(), linearLowerings(),
-          normLowerings(), treeLowerings()})
+         {appendLowerings(), attentionLowerings(), elementwiseLowerings(),
+          embeddingLowerings(), expertLowerings(), integerLowerings(),
+          linearLowerings(), normLowerings(), treeLowerings()})
       for (const OpLoweringRow &row : list)
         map[row.name] = row.lowering;
     return map;

@@ -3,6 +3,7 @@
 #ifndef SPRIG_CODEGEN_LOWERING_OPLOWERINGS_H
 #define SPRIG_CODEGEN_LOWERING_OPLOWERINGS_H
 
+#include "codegen/Kernels/RopeAppend.h"
 #include "codegen/Lowering/ProgramLowering.h"
 #include "runtime/Format/Control.h"
 
@@ -30,6 +31,7 @@ OpLoweringRow loweringOf() {
 }
 
 // One list a file.
+ArrayRef<OpLoweringRow> appendLowerings();
 ArrayRef<OpLoweringRow> attentionLowerings();
 ArrayRef<OpLoweringRow> elementwiseLowerings();
 ArrayRef<OpLoweringRow> embeddingLowerings();
@@ -59,6 +61,18 @@ bool holdsIntegers(ProgramLowering &program, Value value);
 /// y = x · wᵀ of integers.
 LogicalResult lowerIntegerLinear(ProgramLowering &program, LinearOp op);
 LogicalResult lowerIntegerLinear(ProgramLowering &program, GatedLinearOp op);
+
+/// The append that the product `op` does itself (LinearAppend.h), since its rows
+/// are the queries, keys and values that go there and nowhere else; null where
+/// the append is a dispatch of its own. The failure is reported.
+FailureOr<KVAppendOp> appendOf(ProgramLowering &program, LinearOp op);
+/// Whether the kernel of `op` can end with `append` on the target.
+bool canAppend(ProgramLowering &program, LinearOp op,
+               const RopeAppendSpec &append);
+/// The product and its append in one dispatch; `operands`: those of the append.
+LogicalResult lowerAppendingLinear(ProgramLowering &program, LinearOp op,
+                                   const RopeAppendSpec &append,
+                                   ArrayRef<Operand> operands);
 
 /// Whether `user` is a product whose kernel finds `factor`, an RMS factor of the
 /// rows that it reads, on the way.

@@ -71,14 +71,14 @@ module attributes {llm.model = {architecture = "llama", context = 2048, layers =
 // CHECK: plan.dispatch @embedding{{.*}} "embedding"
 // The product finds the factor of the norm that it was given.
 // CHECK-NOT: rms_factor
-// CHECK: plan.dispatch @[[QKV1]]({{.*}}) groups {{.*}} "layer 0 linear" {macs = 8192 : i64, nanoseconds = {{[0-9]+}} : i64, touched = {{[0-9]+}} : i64}
+// It rotates and appends what it makes, too.
 // CHECK: %[[K:.*]] = plan.view @kv_cache at 0 bytes 4096
 // CHECK: %[[V:.*]] = plan.view @kv_cache at 4096 bytes 4096
-// CHECK: plan.dispatch @rope_append{{.*}}out %[[K]], out %[[V]]) {{.*}} "layer 0 rope, append"
+// CHECK: plan.dispatch @[[QKV1]]({{.*}}out %[[K]], out %[[V]]) groups {{.*}} "layer 0 linear, rope, append" {macs = 8192 : i64, nanoseconds = {{[0-9]+}} : i64, touched = {{[0-9]+}} : i64}
 // CHECK-NOT: plan.dispatch
 
 // CHECK: plan.program @sample_1 sample width 1 {
-// CHECK: "layer 0 rope, append"
+// CHECK: "layer 0 linear, rope, append"
 // CHECK: "layer 0 attention"
 // CHECK: "layer 0 linear, residual"
 // CHECK: "layer 0 norm"
@@ -108,7 +108,10 @@ module attributes {llm.model = {architecture = "llama", context = 2048, layers =
 // Both targets share every tensor; the tied table is there once.
 // BOTH-COUNT-1: llm.weight @model["token_embd.weight"]
 // BOTH: plan.target @lavapipe
+// Without subgroups that shuffle, the append is a dispatch of its own.
 // BOTH: plan.target @generic
+// BOTH: "layer 0 linear"
+// BOTH: plan.dispatch @rope_append{{.*}} "layer 0 rope, append"
 // BOTH-NOT: plan.tensor
 
 // PIPELINE: plan.tensor @{{.*}} layout "{{.*}}" bytes {{[0-9]+}} at {{[0-9]+}} {

@@ -1,0 +1,39 @@
+#include "codegen/Kernels/RopeTable.h"
+
+namespace mlir::llm {
+
+Type RopeTable::elementType(KernelBuilder &b, const KernelInterface &interface,
+                            unsigned binding) {
+  bool viewed = interface.bindings[binding].texel != TexelFormat::None;
+  return viewed ? b.f32() : b.vec(2, b.f32());
+}
+
+RopeTable::RopeTable(KernelBuilder &builder, const RopeAppendSpec &spec,
+                     const KernelInterface &interface, unsigned binding,
+                     Value position)
+    : b(builder), binding(binding),
+      pairs(interface.bindings[binding].texel == TexelFormat::None) {
+  constexpr int64_t kRows = RopeAppendSpec::kTableRows;
+  lowRow = b.mul(b.rem(position, kRows), spec.dims / 2);
+  highRow = b.mul(b.add(b.div(position, kRows), kRows), spec.dims / 2);
+}
+
+std::pair<Value, Value> RopeTable::load(Value place) {
+  if (!pairs) {
+    Value first = b.mul(place, 2);
+    return {b.load(binding, first), b.load(binding, b.add(first, 1))};
+  }
+  Value both = b.load(binding, place);
+  return {b.extract(both, 0), b.extract(both, 1)};
+}
+
+Value RopeTable::turn(Value number, Value partner, Value first, Value pair) {
+  auto [c0, s0] = load(b.add(lowRow, pair));
+  auto [c1, s1] = load(b.add(highRow, pair));
+  Value cosine = b.sub(b.mul(c1, c0), b.mul(s1, s0));
+  Value sine = b.add(b.mul(s1, c0), b.mul(c1, s0));
+  sine = b.select(first, b.neg(sine), sine);
+  return b.add(b.mul(number, cosine), b.mul(partner, sine));
+}
+
+} // namespace mlir::llm

@@ -1,0 +1,281 @@
+// Rotation and append. One kernel rotates queries and keys and appends, so
+// `llm.rope` and the slices of a fused QKV product are looked through, and the
+// append does their work; or the product does it, where it can.
+#include "codegen/Kernels/AttentionSchedule.h"
+#include "codegen/Kernels/RopeAppend.h"
+#include "codegen/Lowering/OpLowerings.h"
+#include <cmath>
+
+namespace mlir::llm {
+namespace {
+
+/// Rotations, transforms and slices have no dispatch of their own.
+LogicalResult defer(ProgramLowering &p, Operation *op) {
+  for (Operation *user : op->getUsers())
+    if (p.isNeeded(user) &&
+        !isa<KVAppendOp, AttentionOp, TreeAttentionOp, RopeOp, HadamardOp>(
+            user))
+      return op->emitOpError(
+                 "expects users that append to a cache or attend, but got '")
+             << user->getName() << "'";
+  return success();
+}
+LogicalResult lowerRope(ProgramLowering &p, RopeOp op) {
+  // Whether the positions are a tree's is the append's to check.
+  return defer(p, op);
+}
+LogicalResult lowerHadamard(ProgramLowering &p, HadamardOp op) {
+  if (op.getSigns() || op.getInverse())
+    return op.emitOpError("expects a plain transform of queries and keys, but "
+                          "got signs or an inverse");
+  if (!llvm::all_of(op->getUsers(), llvm::IsaPred<KVAppendOp, AttentionOp,
+                                                  TreeAttentionOp>))
+    return op.emitOpError("expects queries and keys on their way to a cache, "
+                          "which kernels transform, but got users that are "
+                          "something else");
+  return success();
+}
+LogicalResult lowerSlice(ProgramLowering &p, SliceOp op) {
+  return defer(p, op);
+}
+
+/// Rotations turn by the same angles.
+bool sameRotation(RopeOp a, RopeOp b) {
+  return a.getFrequencies() == b.getFrequencies() &&
+         a->getAttrDictionary() == b->getAttrDictionary();
+}
+
+/// Frequencies of a rotation, in radians a position. Of two sets, the first is
+/// that of all positions of a context that ends before the second.
+FailureOr<SmallVector<double>> frequenciesOf(RopeOp rope, int64_t dims,
+                                             int64_t capacity) {
+  double scale = rope.getScale() ? rope.getScale()->convertToDouble() : 1.0;
+  SmallVector<double> list;
+  if (int64_t from = rope.getLongFrom().value_or(capacity); capacity > from)
+    return rope.emitOpError("expects a context of at most ")
+           << from << " positions, where the long frequencies begin, but got "
+           << capacity << "; compile with --context=" << from;
+  if (rope.getBase()) {
+    double base = rope.getBase()->convertToDouble();
+    for (int64_t i = 0; i < dims / 2; ++i)
+      list.push_back(scale * std::pow(base, -2.0 * double(i) / double(dims)));
+    return list;
+  }
+  auto weight = rope.getFrequencies().getDefiningOp<WeightOp>();
+  auto values = weight && weight.isInline()
+                    ? dyn_cast<DenseFPElementsAttr>(weight.getValueAttr())
+                    : nullptr;
+  if (!values)
+    return rope.emitOpError(
+        "expects frequencies that are inline, but got others");
+  for (const APFloat &value :
+       llvm::make_range(values.value_begin<APFloat>(),
+                        std::next(values.value_begin<APFloat>(), dims / 2)))
+    list.push_back(scale * value.convertToDouble());
+  return list;
+}
+
+/// The rotation table of `rope` as a tensor of the module.
+FailureOr<Value> tableOf(ProgramLowering &p, RopeOp rope,
+                         const RopeAppendSpec &spec) {
+  FailureOr<SmallVector<double>> frequencies =
+      frequenciesOf(rope, spec.dims, spec.capacity);
+  if (failed(frequencies))
+    return failure();
+  double amplitude =
+      rope.getAmplitude() ? rope.getAmplitude()->convertToDouble() : 1.0;
+  std::vector<float> table = ropeTable(*frequencies, spec.capacity, amplitude);
+  auto type =
+      RankedTensorType::get({int64_t(table.size())}, p.ops().getF32Type());
+  return p.constant("rope.table",
+                    DenseElementsAttr::get(type, ArrayRef(table)));
+}
+
+/// A head slice [begin, end) of a fused product, or the whole of `value`.
+struct Heads {
+  Value whole;
+  int64_t begin, end;
+};
+Heads headsOf(ProgramLowering &p, Value value) {
+  value = p.resolve(value);
+  if (auto slice = value.getDefiningOp<SliceOp>())
+    return {p.resolve(slice.getInput()), int64_t(slice.getBegin()),
+            int64_t(slice.getEnd())};
+  return {value, 0, cast<RankedTensorType>(value.getType()).getShape()[1]};
+}
+
+/// What an append does, and to which numbers.
+struct Append {
+  RopeAppendSpec spec;
+  Heads q, k, v;
+  Value query, key; ///< before rotation
+  Value attended;   ///< what the attention reads
+  RopeOp rope;      ///< null: none
+  CachePlan cache;
+  /// Queries, keys and values lie one after another in one product.
+  bool ordered() const {
+    return v.whole == q.whole && q.begin == 0 && k.begin == q.end &&
+           v.begin == k.end &&
+           v.end == cast<RankedTensorType>(q.whole.getType()).getShape()[1];
+  }
+};
+
+FailureOr<Append> readAppend(ProgramLowering &p, KVAppendOp op) {
+  Append append;
+  FailureOr<Value> tree = treeOf(p, op, op.getPositions(), op.getBase());
+  if (failed(tree))
+    return failure();
+  if (op.getSlots())
+    return op.emitOpError("expects slots that are the positions, or a base, "
+                          "but got slots of their own");
+  Value query = p.function().queryOf(op);
+  if (!query || !op.getValue())
+    return op.emitOpError("expects an attention over the same cache and values "
+                          "of their own, but got none");
+  append.attended = query;
+  Value key = p.resolve(op.getKey());
+  auto keyTransform = key.getDefiningOp<HadamardOp>(),
+       queryTransform = query.getDefiningOp<HadamardOp>();
+  if (bool(keyTransform) != bool(queryTransform) ||
+      (keyTransform && keyTransform.getBlock() != queryTransform.getBlock()))
+    return op.emitOpError("expects keys and queries that are transformed alike, "
+                          "but got different Hadamard transforms");
+  if (keyTransform) {
+    key = p.resolve(keyTransform.getInput());
+    query = p.resolve(queryTransform.getInput());
+  }
+  auto keyRope = key.getDefiningOp<RopeOp>(),
+       queryRope = query.getDefiningOp<RopeOp>();
+  if (bool(keyRope) != bool(queryRope) ||
+      (keyRope && !sameRotation(keyRope, queryRope)))
+    return op.emitOpError("expects keys and queries that are rotated alike, "
+                          "but got different rotations");
+  for (RopeOp rope : {keyRope, queryRope})
+    if (rope && p.resolve(rope.getPositions()) != p.resolve(op.getPositions()))
+      return rope.emitOpError("expects the positions of the append, but got "
+                              "positions that are computed");
+  append.query = query, append.key = key, append.rope = keyRope;
+
+  FailureOr<CachePlan> cache =
+      p.target().cache(op.getCache().getDefiningOp<KVOp>());
+  if (failed(cache))
+    return failure();
+  append.cache = *cache;
+  RopeAppendSpec &spec = append.spec;
+  spec.headSize = op.getCache().getType().getKeyWidth();
+  spec.kvHeads = op.getCache().getType().getHeads();
+  spec.heads = cast<RankedTensorType>(query.getType()).getShape()[1];
+  spec.capacity = p.target().capacity();
+  spec.kv = cache->format;
+  spec.interleaved = keyRope && keyRope.getInterleaved();
+  spec.tree = bool(*tree);
+  spec.hadamard = keyTransform ? int64_t(keyTransform.getBlock()) : 0;
+  spec.dims = keyRope ? int64_t(keyRope.getDims().value_or(spec.headSize)) : 0;
+  append.q = headsOf(p, queryRope ? queryRope.getInput() : query);
+  append.k = headsOf(p, keyRope ? keyRope.getInput() : key);
+  append.v = headsOf(p, op.getValue());
+  spec.fused = append.q.whole == append.k.whole;
+  return append;
+}
+
+/// Where the numbers come from, for a dispatch of its own.
+LogicalResult addInputs(ProgramLowering &p, KVAppendOp op, const Append &append,
+                        SmallVector<Operand> &operands) {
+  for (const Heads &heads : {append.q, append.k, append.v})
+    if (!p.view(heads.whole))
+      return op.emitOpError("expects queries, keys and values that are computed "
+                            "before it, but got one that comes later");
+  if (append.spec.fused) {
+    if (!append.ordered())
+      return op.emitOpError("expects queries, keys and values one after "
+                            "another in one product, but got other slices");
+    operands.push_back({"qkv", p.view(append.q.whole)});
+    return success();
+  }
+  for (auto [role, heads, value] : {std::tuple("q", append.q, append.query),
+                                    {"k", append.k, append.key},
+                                    {"v", append.v, Value(op.getValue())}}) {
+    if (heads.end - heads.begin !=
+        cast<RankedTensorType>(heads.whole.getType()).getShape()[1])
+      return op.emitOpError("expects '")
+             << role << "' to be a whole product, but got a slice of "
+             << value.getType();
+    operands.push_back({role, p.view(heads.whole)});
+  }
+  return success();
+}
+
+LogicalResult lowerAppend(ProgramLowering &p, KVAppendOp op) {
+  FailureOr<Append> append = readAppend(p, op);
+  if (failed(append))
+    return failure();
+  const RopeAppendSpec &spec = append->spec;
+  auto product = append->q.whole.getDefiningOp<LinearOp>();
+  FailureOr<KVAppendOp> own =
+      product ? appendOf(p, product) : FailureOr<KVAppendOp>(KVAppendOp());
+  if (failed(own))
+    return failure();
+  SmallVector<Operand> operands{{"control", p.controlView()}};
+  if (!*own && failed(addInputs(p, op, *append, operands)))
+    return failure();
+  if (append->rope) {
+    FailureOr<Value> table = tableOf(p, append->rope, spec);
+    if (failed(table))
+      return failure();
+    operands.push_back({"table", *table, 2 * spec.dims * 4 * p.width()});
+  }
+  operands.push_back({"y", p.allocate(append->attended, p.width())});
+  const CachePlan &cache = append->cache;
+  operands.push_back(
+      {"keys", p.bufferView(cache.buffer, cache.keys, cache.sideBytes), 0});
+  operands.push_back(
+      {"values", p.bufferView(cache.buffer, cache.values, cache.sideBytes), 0});
+  if (*own)
+    return lowerAppendingLinear(p, product, spec, operands);
+  return p.dispatch(op, RopeAppendSpec::kFamily, spec.toAttr(p.context()),
+                    operands, p.width(), "rope, append");
+}
+
+} // namespace
+
+FailureOr<KVAppendOp> appendOf(ProgramLowering &p, LinearOp op) {
+  FailureOr<AttentionSchedule> schedule =
+      AttentionSchedule::from(p.profile(), [&] { return op->emitOpError(); });
+  if (failed(schedule))
+    return failure();
+  if (!schedule->append)
+    return KVAppendOp();
+  // Slices of it, of which one is the values of an append.
+  KVAppendOp found;
+  for (Operation *user : op.getResult().getUsers()) {
+    auto slice = dyn_cast<SliceOp>(user);
+    if (!slice)
+      return KVAppendOp();
+    for (Operation *next : slice.getResult().getUsers())
+      if (auto append = dyn_cast<KVAppendOp>(next)) {
+        if (found && found != append)
+          return KVAppendOp();
+        found = append;
+      }
+  }
+  if (!found || !p.isNeeded(found))
+    return KVAppendOp();
+  FailureOr<Append> append = readAppend(p, found);
+  if (failed(append))
+    return failure();
+  bool whole = append->q.whole == op.getResult() && append->spec.fused &&
+               append->ordered();
+  return whole && canAppend(p, op, append->spec) ? found : KVAppendOp();
+}
+
+ArrayRef<OpLoweringRow> appendLowerings() {
+  static const OpLoweringRow rows[] = {
+      loweringOf<HadamardOp, lowerHadamard>(),
+      loweringOf<KVAppendOp, lowerAppend>(),
+      loweringOf<RopeOp, lowerRope>(),
+      loweringOf<SliceOp, lowerSlice>(),
+  };
+  return rows;
+}
+
+} // namespace mlir::llm
