@@ -7,9 +7,11 @@ usage: decode.py --measure [--rounds 3] [--model X.gguf] [--peers DIR]   measure
 Everything here runs on the processor, so beside the wall clock each figure is given in processor seconds, which other
 work on the machine hardly touches. Each round measures every system once, one after the other; the table has medians.
 A figure of a run is the difference of a long and a short one, so that loading cancels out; a difference that is not
-positive (a disturbed run) is thrown away and counted.
+positive (a disturbed run) is thrown away and counted. Stopped and started again with the same build, it does the rounds
+that are missing; runs of other builds are dropped.
 """
 import argparse
+import hashlib
 import json
 import os
 import pathlib
@@ -92,31 +94,47 @@ def drivers():
     return found
 
 
+def build():
+    """What tells this build and its model's figures from others'."""
+    digest = hashlib.sha256()
+    for name in ("llm-compile", "llm-run", "llm-bench"):
+        digest.update((BIN / name).read_bytes())
+    return digest.hexdigest()[:16]
+
+
 def measure(arguments):
     peers = pathlib.Path(os.path.expanduser(arguments.peers))
     python, native_python = str(peers / "bin" / "python"), str(peers) + "-native/bin/python"
     package = str(ROOT / "build" / "bench.sprig")
     subprocess.run([str(BIN / "llm-compile"), arguments.model, "--target=lavapipe", "-o", package], check=True)
     runs = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
+    mine = build()
+    runs = [run for run in runs if run.get("build") == mine]
     for number in range(arguments.rounds):
         for driver, env in drivers().items():
+            if getattr(arguments, "only", None) and (arguments.only == "stock") != (not env):
+                continue
             plan = {
                 "sprig decode": lambda: difference(sprig(package, env, 4), sprig(package, env, 36), 32),
                 "sprig prefill": lambda: difference(sprig(package, env, 1), sprig(package, env, 1, LONG), 63),
                 "read": lambda: read_rate(env),
             }
-            if os.path.exists(python):
+            if os.path.exists(python) and not getattr(arguments, "no_peers", False):
                 vulkan = {**env, "GGML_VK_VISIBLE_DEVICES": "0"}
-                if number == 0:  # its pipelines, which take minutes, are in Mesa's cache from here on
-                    llama(python, arguments.model, vulkan, 1)
                 plan["llama.cpp Vulkan decode"] = lambda: difference(llama(python, arguments.model, vulkan, 2),
                                                                      llama(python, arguments.model, vulkan, 5), 3)
-            if os.path.exists(native_python) and not env:
+            if os.path.exists(native_python) and not env and not getattr(arguments, "no_peers", False):
                 plan["llama.cpp native decode"] = lambda: native(native_python, arguments.model)
             for what, run in plan.items():
+                before = sum((run["driver"], run["what"]) == (driver, what) for run in runs)
+                if before > number:
+                    continue
+                if before == 0 and "Vulkan" in what:  # its pipelines, which take minutes, are in Mesa's cache from here on
+                    llama(python, arguments.model, vulkan, 1)
                 seconds = run()
                 print(f"{driver}: {what}: {seconds}", file=sys.stderr, flush=True)
-                runs.append({"driver": driver, "what": what, "seconds": seconds, "load": os.getloadavg()[0]})
+                runs.append({"driver": driver, "what": what, "seconds": seconds, "load": os.getloadavg()[0],
+                             "build": mine})
                 RESULTS.write_text(json.dumps(runs, indent=1) + "\n")
 
 

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """Every figure of speed, start-up, memory and size of the default model, beside what is asked of it.
 
-usage: speed.py --measure [--rounds 3] [--native] [--no-peers] [--only stock|mesa25]   measures, then prints
+usage: speed.py --measure [--rounds 3] [--native] [--no-peers] [--only stock|mesa25] [--again]   measures, then prints
        speed.py                                                       prints the table of results/speed.json
+
+Every part is kept when it is done: stopped and started again with the same build, it goes on where it was (--again
+starts over). Another build starts over by itself.
 
 Measures this build on the stock lavapipe and (where it can be had) that of Mesa 25: decode, prompts of every length from
 1 to 64 and of 512, decode at depths of 128 and 4,096, start-up, memory, the package and the time to compile it; beside
@@ -42,52 +45,95 @@ def compile_model(model, context, output):
     return wall, processor
 
 
-def bench(package, env, rounds):
-    prompts = ",".join(map(str, [*WIDTHS, 512]))
-    _, _, out = decode.timed([str(decode.BIN / "llm-bench"), package, "--json", f"--runs={rounds}", "--depth=128,4096",
-                              "--decode-tokens=16", f"--prompt-tokens={prompts}", "--profile=1"], env)
-    return json.loads(out)
+def bench(package, env, rounds, prompts, depths="0", startup=False):
+    """What llm-bench prints, for a part of what is asked."""
+    command = [str(decode.BIN / "llm-bench"), package, "--json", f"--runs={rounds}", f"--depth={depths}",
+               "--prompt-tokens=" + ",".join(map(str, prompts))]
+    return json.loads(decode.timed(command + ([] if startup else ["--no-startup"]), env)[2])
+
+
+class Sheet:
+    """The results of this build, kept as they come, so that a run that was stopped goes on."""
+
+    def __init__(self, again):
+        self.all = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+        if again or self.all.get("build") != decode.build():
+            self.all = {"build": decode.build(), "drivers": {}}
+
+    def figures(self, driver):
+        return self.all["drivers"].setdefault(driver, {"parts": [], "load": []})
+
+    def part(self, driver, name, measure):
+        """Figures that `measure` returns, unless they are there. Maps by length or depth are joined."""
+        figures = self.figures(driver)
+        if name in figures["parts"]:
+            return
+        print(f"{driver}: {name}", file=sys.stderr, flush=True)
+        new = measure()
+        if new is None:
+            return
+        for key, value in new.items():
+            if isinstance(value, dict) and isinstance(figures.get(key), dict):
+                figures[key].update(value)
+            else:
+                figures[key] = value
+        figures["parts"].append(name)
+        figures["load"].append(round(os.getloadavg()[0], 1))
+        RESULTS.write_text(json.dumps(self.all, indent=1) + "\n")
+
+
+def peer_figures(arguments, env):
+    command = [sys.executable, str(PEER), arguments.model, "--venv", os.path.expanduser(arguments.peers),
+               "--items", str(arguments.items), "--prefill"]
+    command += ["--vulkan-prefill"] if env else []
+    command += ["--native"] if arguments.native else []
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **env})
+    if done.returncode == 0:
+        return {"peer": json.loads(done.stdout)}
+    print(done.stderr[-500:], file=sys.stderr)  # asked again the next time
+    return None
+
+
+def measure_driver(arguments, sheet, driver, env, folder):
+    """All parts of one driver that are not there yet."""
+    model, rounds = arguments.model, arguments.rounds
+    long, usual, tiny = folder + "/long.sprig", folder + "/usual.sprig", folder + "/tiny.sprig"
+
+    def sizes():
+        inspected = decode.timed([str(decode.BIN / "llm-inspect"), usual, "--json"], {})[2]
+        run = [str(decode.BIN / "llm-run"), usual, "-p", decode.PROMPT, "--ignore-eos", "-n", "8"]
+        return {"usual_package_bytes": os.path.getsize(usual), "model_bytes": os.path.getsize(model),
+                "kv_bytes": sum(map(int, decode.re.findall(r'"kv_bytes": (\d+)', inspected)[:1])),
+                "resident_bytes": resident(run, env),
+                "empty_bytes": resident([str(decode.BIN / "llm-inspect"), tiny, "--pipelines"], env)}
+
+    def compiled():
+        wall, processor = compile_model(model, 2048, folder + "/again.sprig")
+        return {"compile_s": wall, "compile_processor_s": processor}
+
+    sheet.part(driver, "time to compile", compiled)
+    sheet.part(driver, "memory and sizes", sizes)
+    sheet.part(driver, "start-up", lambda: bench(usual, env, rounds, [8], startup=True))
+    for first in range(1, 64, 16):  # a quarter of an hour on a busy machine: in pieces
+        lengths = range(first, first + 16)
+        sheet.part(driver, f"prompts of {first} to {first + 15}", lambda: bench(long, env, rounds, lengths))
+    sheet.part(driver, "prompts of 512", lambda: bench(long, env, rounds, [512]))
+    for depth in (128, 4096):
+        sheet.part(driver, f"decode at depth {depth}", lambda: bench(long, env, rounds, [8], str(depth)))
+    if not arguments.no_peers and PEER.exists():
+        sheet.part(driver, "llama.cpp, minutes of pipelines", lambda: peer_figures(arguments, env))
 
 
 def measure(arguments):
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    model = arguments.model
+    sheet = Sheet(arguments.again)
     with tempfile.TemporaryDirectory() as folder:
-        long, usual = folder + "/long.sprig", folder + "/usual.sprig"
-        compile_model(model, 4608, long)
-        wall, processor = compile_model(model, 2048, usual)
-        tiny = folder + "/tiny.sprig"
-        subprocess.run([str(decode.BIN / "sprig-tiny-package"), tiny], check=True)
+        compile_model(arguments.model, 4608, folder + "/long.sprig")
+        compile_model(arguments.model, 2048, folder + "/usual.sprig")
+        subprocess.run([str(decode.BIN / "sprig-tiny-package"), folder + "/tiny.sprig"], check=True)
         for driver, env in decode.drivers().items():
-            if arguments.only and (arguments.only == "stock") != (not env):
-                continue
-            print(f"{driver}: llm-bench", file=sys.stderr, flush=True)
-            figures = results[driver] = bench(long, env, arguments.rounds)
-            figures["compile_s"], figures["compile_processor_s"] = wall, processor
-            figures["usual_package_bytes"] = os.path.getsize(usual)
-            figures["model_bytes"] = os.path.getsize(model)
-            run = [str(decode.BIN / "llm-run"), usual, "-p", decode.PROMPT, "--ignore-eos", "-n", "8"]
-            print(f"{driver}: memory", file=sys.stderr, flush=True)
-            figures["resident_bytes"] = resident(run, env)
-            figures["empty_bytes"] = resident([str(decode.BIN / "llm-inspect"), tiny, "--pipelines"], env)
-            inspected = subprocess.run([str(decode.BIN / "llm-inspect"), usual, "--json"], capture_output=True,
-                                       text=True, check=True).stdout
-            figures["kv_bytes"] = sum(map(int, decode.re.findall(r'"kv_bytes": (\d+)', inspected)[:1]))
-            figures["load"] = os.getloadavg()[0]
-            if not arguments.no_peers and PEER.exists():
-                command = [sys.executable, str(PEER), model, "--venv", os.path.expanduser(arguments.peers), "--items",
-                           "5", "--prefill"]
-                command += ["--vulkan-prefill"] if env else []
-                command += ["--native"] if arguments.native else []
-                print(f"{driver}: llama.cpp, minutes of pipelines", file=sys.stderr, flush=True)
-                done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **env})
-                if done.returncode == 0:
-                    figures["peer"] = json.loads(done.stdout)
-                else:
-                    print(done.stderr[-500:], file=sys.stderr)
-            RESULTS.write_text(json.dumps(results, indent=1) + "\n")
-    if not arguments.no_peers:
-        decode.measure(arguments)
+            if not arguments.only or (arguments.only == "stock") == (not env):
+                measure_driver(arguments, sheet, driver, env, folder)
+    decode.measure(arguments)
 
 
 def medians(driver):
@@ -104,47 +150,66 @@ def ratio(above, below, digits=2):
     return f"{above / below:.{digits}f}" if above and below else "–"
 
 
-def rows(driver, figures):
-    """(what, what is asked, what was measured)"""
+def figures_asked(driver, figures):
+    """(what, what is asked, how to say what was measured)"""
     seconds, peer, newer = medians(driver), figures.get("peer", {}), driver != "stock lavapipe"
-    prompts = {int(m): ms for m, ms in figures["prefill_processor_ms"].items()}
-    t = {m: prompts[m] for m in WIDTHS}
-    decoded = {int(depth): ms for depth, ms in figures["decode_processor_ms"].items()}
-    mine = seconds.get("sprig decode")
-    yield ("decode, tokens a processor second", "", f"{1000 / decoded[128]:.1f}")
-    yield ("decode ÷ llama.cpp Vulkan", "≥ 15" if newer else "≥ 12", ratio(seconds.get("llama.cpp Vulkan decode"), mine, 1))
+    t = {int(m): ms for m, ms in figures.get("prefill_processor_ms", {}).items()}
+    wall = {int(m): rate for m, rate in figures.get("prefill_at", {}).items()}
+    decoded = {int(depth): ms for depth, ms in figures.get("decode_processor_ms", {}).items()}
+    start, mine = figures.get("startup", {}), seconds.get("sprig decode")
+
+    def worst(pairs):
+        m, other = max(pairs, key=lambda pair: t[pair[0]] / t[pair[1]])
+        return f"{t[m] / t[other]:.2f} at m = {other}"
+
+    def most():
+        return 1.05 * (figures["memory"]["weight_bytes"] + figures["kv_bytes"]) + 40e6
+
+    def over():
+        return figures["resident_bytes"] - figures["empty_bytes"]
+
+    yield "decode, tokens a processor second", "", lambda: f"{1000 / decoded[128]:.1f}"
+    yield ("decode ÷ llama.cpp Vulkan", "≥ 15" if newer else "≥ 12",
+           lambda: ratio(seconds.get("llama.cpp Vulkan decode"), mine, 1))
     if newer:
         yield ("decode ÷ llama.cpp on this processor", "≥ 0.28",
-               ratio(medians("stock lavapipe").get("llama.cpp native decode"), mine))
-    yield ("decode ÷ a token's weights only read", "≥ 0.3" if newer else "≥ 0.75", ratio(seconds.get("read"), mine))
-    wall = {int(m): rate for m, rate in figures["prefill_at"].items()}
+               lambda: ratio(medians("stock lavapipe").get("llama.cpp native decode"), mine))
+    yield ("decode ÷ a token's weights only read", "≥ 0.3" if newer else "≥ 0.75",
+           lambda: ratio(seconds.get("read"), mine))
     if newer:
-        yield ("prefill of 64 ÷ llama.cpp Vulkan, wall clock", "≥ 5", ratio(wall[64], peer.get("vulkan_prefill_tokens_per_s"), 1))
+        yield ("prefill of 64 ÷ llama.cpp Vulkan, wall clock", "≥ 5",
+               lambda: ratio(wall[64], peer.get("vulkan_prefill_tokens_per_s"), 1))
         yield ("prefill of 512 ÷ llama.cpp on this processor, wall clock", "≥ 0.3",
-               ratio(wall[512], peer.get("native_cpu_prefill")))
-    yield ("prefill of 512, tokens a processor second", "", f"{512e3 / prompts[512]:.0f}")
-    yield ("prefill of 512 ÷ decode", "≥ 4", f"{512 * decoded[128] / prompts[512]:.1f}")
-    for name, asked, pairs in (("t(m+1) ÷ t(m)", "≤ 1.5", [(m + 1, m) for m in range(1, 64)]),
-                               ("t(2m) ÷ t(m)", "≤ 2.2", [(2 * m, m) for m in range(1, 33)]),
-                               ("t(m−1) ÷ t(m)", "≤ 1.1", [(m - 1, m) for m in range(2, 65)])):
-        worst = max(pairs, key=lambda pair: t[pair[0]] / t[pair[1]])
-        yield (f"greatest {name}, every m to 64", asked, f"{t[worst[0]] / t[worst[1]]:.2f} at m = {worst[1]}")
-    yield ("t(8) ÷ t(1)", "≤ 3.5", ratio(t[8], t[1]))
-    yield ("rate at depth 4,096 ÷ at 128", "≥ 0.4", ratio(decoded[128], decoded[4096]))
-    start = figures["startup"]
-    yield ("first token, Mesa's cache off, s", "≤ 4", f"{start['cold_s']:.2f}")
-    yield ("first token, caches warm, s", "≤ 0.6", f"{start['warm_s']:.2f}")
-    most = 1.05 * (figures["memory"]["weight_bytes"] + figures["kv_bytes"]) + 40e6
-    over = figures["resident_bytes"] - figures["empty_bytes"]
-    yield ("resident over an empty program, context 2,048, MB", f"≤ {most / 1e6:.0f}", f"{over / 1e6:.0f}")
-    yield ("package ÷ GGUF", "≤ 1.03", ratio(figures["usual_package_bytes"], figures["model_bytes"], 3))
-    yield ("compile with all widths, s (of processor)", "≤ 15", f"{figures['compile_s']:.1f} ({figures['compile_processor_s']:.1f})")
+               lambda: ratio(wall[512], peer.get("native_cpu_prefill")))
+    yield "prefill of 512, tokens a processor second", "", lambda: f"{512e3 / t[512]:.0f}"
+    yield "prefill of 512 ÷ decode", "≥ 4", lambda: f"{512 * decoded[128] / t[512]:.1f}"
+    yield ("greatest t(m+1) ÷ t(m), every m to 64", "≤ 1.5", lambda: worst([(m + 1, m) for m in range(1, 64)]))
+    yield ("greatest t(2m) ÷ t(m), every m to 64", "≤ 2.2", lambda: worst([(2 * m, m) for m in range(1, 33)]))
+    yield ("greatest t(m−1) ÷ t(m), every m to 64", "≤ 1.1", lambda: worst([(m - 1, m) for m in range(2, 65)]))
+    yield "t(8) ÷ t(1)", "≤ 3.5", lambda: ratio(t[8], t[1])
+    yield "rate at depth 4,096 ÷ at 128", "≥ 0.4", lambda: ratio(decoded[128], decoded[4096])
+    yield "first token, Mesa's cache off, s", "≤ 4", lambda: f"{start['cold_s']:.2f}"
+    yield "first token, caches warm, s", "≤ 0.6", lambda: f"{start['warm_s']:.2f}"
+    yield ("resident over an empty program, context 2,048, MB (and what is allowed)", "1.05 × (weights + KV) + 40 MB",
+           lambda: f"{over() / 1e6:.0f} ({most() / 1e6:.0f})")
+    yield ("package ÷ GGUF", "≤ 1.03", lambda: ratio(figures["usual_package_bytes"], figures["model_bytes"], 3))
+    yield ("compile with all widths, s (of processor)", "≤ 15",
+           lambda: f"{figures['compile_s']:.1f} ({figures['compile_processor_s']:.1f})")
+
+
+def rows(driver, figures):
+    """The rows of the table; a dash where a part was not measured yet."""
+    for what, asked, measured in figures_asked(driver, figures):
+        try:
+            yield what, asked, measured()
+        except KeyError:
+            yield what, asked, "–"
 
 
 def table():
-    results = json.loads(RESULTS.read_text())
-    for driver, figures in results.items():
-        print(f"{driver} ({figures['driver']}), load {figures['load']:.0f}, {figures['runs']} runs:\n")
+    for driver, figures in json.loads(RESULTS.read_text())["drivers"].items():
+        low, high = min(figures["load"]), max(figures["load"])
+        print(f"{driver} ({figures.get('driver', 'not measured')}), load {low:.0f} to {high:.0f}:\n")
         print("| figure | asked | measured |\n|---|---|---|")
         for row in rows(driver, figures):
             print("| " + " | ".join(row) + " |")
@@ -157,6 +222,8 @@ if __name__ == "__main__":
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--native", action="store_true", help="llama.cpp built for this processor, too")
     parser.add_argument("--no-peers", action="store_true", help="this build alone")
+    parser.add_argument("--again", action="store_true", help="start over")
+    parser.add_argument("--items", type=int, default=5, help="of the peer's prompt: 5 are about 63 tokens")
     parser.add_argument("--only", choices=["stock", "mesa25"])
     parser.add_argument("--model", default=str(decode.ROOT / "build/models/SmolLM2-135M-Instruct.Q4_1.gguf"))
     parser.add_argument("--peers", default="~/.cache/sprig-peers", help="virtual environment of bench_llamacpp.py")
