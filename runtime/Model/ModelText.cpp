@@ -1,6 +1,8 @@
 #include "runtime/Model/ModelText.h"
 #include "runtime/Support/Strings.h"
 
+#include <algorithm>
+
 namespace sprig {
 namespace {
 
@@ -40,12 +42,41 @@ TokenizerData tokenizerData(const format::Tokenizer &tokenizer) {
   return data;
 }
 
+/// Whether the tokenizer reads the package's probe as it did when the package
+/// was written: patterns and Unicode's tables come from libraries of the
+/// machine, and tokens that differ make a model stupid without an error.
+static Status checkProbe(const format::Tokenizer &stored,
+                         const Tokenizer &tokenizer) {
+  if (!stored.probe() || !stored.probe_tokens())
+    return {};
+  const auto tokens = tokenizer.encode(stored.probe()->string_view());
+  if (!tokens.ok())
+    return tokens.status();
+  const std::span<const uint32_t> wanted = view(stored.probe_tokens());
+  const auto [got, expected] = std::mismatch(tokens->begin(), tokens->end(),
+                                             wanted.begin(), wanted.end());
+  if (got == tokens->end() && expected == wanted.end())
+    return {};
+  const auto name = [](auto at, auto end) {
+    return at == end ? std::string("the end") : concat("token ", *at);
+  };
+  return {StatusCode::Corrupt,
+          concat("expects ", name(expected, wanted.end()), " at place ",
+                 expected - wanted.begin(),
+                 " of the package's probe text, but got ",
+                 name(got, tokens->end()),
+                 "; is PCRE2 or utf8proc much older here?")};
+}
+
 Result<const Tokenizer *> ModelText::tokenizer() {
   std::call_once(once, [this] {
     const format::Tokenizer *tokenizer = package.metadata().tokenizer();
-    if (tokenizer)
+    if (tokenizer) {
       made.emplace(Tokenizer::create(tokenizerData(*tokenizer)));
-    else
+      if (made->ok())
+        if (Status s = checkProbe(*tokenizer, **made); !s)
+          made.emplace(s);
+    } else
       made.emplace(Status(StatusCode::Unsupported,
                           "the package has no tokenizer; give token ids"));
   });

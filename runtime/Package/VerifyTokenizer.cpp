@@ -60,6 +60,11 @@ Status verifyTokenizer(const format::Tokenizer &tokenizer,
     if (special.id < -1 || (special.id >= 0 && uint32_t(special.id) >= count))
       return corrupt("expects a ", special.name, " token of -1 to ", count - 1,
                      ", but got ", special.id);
+  if (tokenizer.probe_tokens())
+    for (uint32_t id : *tokenizer.probe_tokens())
+      if (id >= count)
+        return corrupt("expects tokens of the probe below ", count,
+                       ", but got ", id);
   if (tokenizer.end_tokens())
     for (uint32_t id : *tokenizer.end_tokens())
       if (id >= count)

@@ -1,4 +1,5 @@
 #include "../Tiny/TinyPackage.h"
+#include "runtime/Model/ModelText.h"
 #include "runtime/Package/Package.h"
 
 #include <functional>
@@ -76,8 +77,7 @@ const Case kCases[] = {
      "expects a range"},
     {"BindingEmpty", [](PackageT &p) { bind(p, 0, 0, 4, 1); },
      "expects a range"},
-    {"GridEnd",
-     [](PackageT &p) { firstDispatch(p).base_y = UINT32_MAX; },
+    {"GridEnd", [](PackageT &p) { firstDispatch(p).base_y = UINT32_MAX; },
      "expects a grid of at most 4294967295 groups in each direction, but got 1 "
      "from 4294967295"},
     {"IndirectBase",
@@ -188,14 +188,10 @@ const Case kCases[] = {
     {"KvBuffer", [](PackageT &p) { p.targets[0]->kv_caches[0]->buffer = 3; },
      "kv cache 'kv': expects a range of a kv buffer"},
     {"KvPlane",
-     [](PackageT &p) {
-       p.targets[0]->kv_caches[0]->planes[0]->slot_bytes = 5;
-     },
+     [](PackageT &p) { p.targets[0]->kv_caches[0]->planes[0]->slot_bytes = 5; },
      "expects planes inside the 256 bytes of a layer"},
     {"KvPlaneOverflow",
-     [](PackageT &p) {
-       p.targets[0]->kv_caches[0]->planes[0]->offset = ~0ull;
-     },
+     [](PackageT &p) { p.targets[0]->kv_caches[0]->planes[0]->offset = ~0ull; },
      "expects planes inside the 256 bytes of a layer"},
     {"KvLayers", [](PackageT &p) { p.targets[0]->kv_caches[0]->layers = 0; },
      "multiple of the layers"},
@@ -224,6 +220,8 @@ const Case kCases[] = {
      "as many left as right"},
     {"EndToken", [](PackageT &p) { p.tokenizer->end_tokens = {50}; },
      "end tokens below 50"},
+    {"Probe", [](PackageT &p) { p.tokenizer->probe_tokens = {50}; },
+     "tokens of the probe below 50"},
     {"Begin", [](PackageT &p) { p.tokenizer->bos = 50; }, "begin token"},
     {"Scores", [](PackageT &p) { p.tokenizer->scores = {1}; }, "scores"},
     {"GoldenLengths", [](PackageT &p) { p.goldens[0]->margin.pop_back(); },
@@ -252,5 +250,27 @@ INSTANTIATE_TEST_SUITE_P(All, Verify, testing::ValuesIn(kCases),
                          [](const auto &info) {
                            return std::string(info.param.name);
                          });
+
+TEST(Probe, ReadsAsItDidWhenThePackageWasWritten) {
+  for (const bool same : {true, false}) {
+    PackageT package = tinyMetadata();
+    package.tokenizer->probe = "ABBA";
+    package.tokenizer->probe_tokens = {0, 1, 1, same ? 0u : 2u};
+    const std::string path =
+        writeFile("probe", packageBytes(std::move(package), tinyWeights()));
+    Result<std::shared_ptr<const sprig::Package>> opened =
+        sprig::Package::open(path);
+    ASSERT_TRUE(opened.ok()) << opened.status().message();
+    sprig::ModelText text(**opened);
+    const auto tokenizer = text.tokenizer();
+    EXPECT_EQ(tokenizer.ok(), same);
+    if (!same)
+      EXPECT_NE(tokenizer.status().message().find(
+                    "expects token 2 at place 3 of the package's probe text, "
+                    "but got token 0"),
+                std::string::npos)
+          << tokenizer.status().message();
+  }
+}
 
 } // namespace
