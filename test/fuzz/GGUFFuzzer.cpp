@@ -8,8 +8,7 @@
 using namespace mlir::llm;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  static sprig::fuzz::MemoryFile memory;
-  auto file = GGUFFile::open(memory.with(data, size));
+  auto file = GGUFFile::open(sprig::fuzz::MemoryFile::with(data, size));
   if (!file) {
     llvm::consumeError(file.takeError());
     return 0;

@@ -5,11 +5,11 @@
 #include "test/runtime/Tiny/TinyPackage.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  static sprig::fuzz::MemoryFile memory;
   static const std::vector<uint8_t> weights = sprig::test::tinyWeights();
   const std::vector<uint8_t> bytes =
       sprig::test::packageBytes(std::vector<uint8_t>(data, data + size), weights);
-  auto package = sprig::Package::open(memory.with(bytes.data(), bytes.size()));
+  auto package = sprig::Package::open(
+      sprig::fuzz::MemoryFile::with(bytes.data(), bytes.size()));
   if (!package.ok())
     return 0;
   sprig::ModelText text(**package);

@@ -2,6 +2,8 @@
 # Builds the fuzzers with AddressSanitizer and UndefinedBehaviorSanitizer and runs each of them. A crash leaves its
 # input in build/fuzz/NAME/ and makes the exit code non-zero. Corpora are kept in build/fuzz/NAME/corpus.
 #
+# Then every byte of a small package is changed.
+#
 # usage: test/fuzz/run.sh [SECONDS-EACH [NAME...]]      (default: 5 seconds, all)
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -11,6 +13,9 @@ shift || true
 names=("$@")
 [[ ${#names[@]} -gt 0 ]] || names=(GGUFFuzzer SafetensorsFuzzer TokenizerFuzzer TokenizerFileFuzzer TemplateFuzzer PackageFuzzer)
 
+# Long inputs are slow, and find little that shorter ones do not; each length holds the seeds.
+declare -A lengths=([GGUFFuzzer]=1024 [SafetensorsFuzzer]=512 [TokenizerFuzzer]=512 [TokenizerFileFuzzer]=4096
+                    [TemplateFuzzer]=2048 [PackageFuzzer]=10300)
 compiler=$(command -v clang++-22 || true)
 if [[ -z $compiler ]] || ! echo 'extern "C" int LLVMFuzzerTestOneInput(const char *, unsigned long) { return 0; }' |
     "$compiler" -x c++ -fsanitize=fuzzer,address - -o /dev/null 2>/dev/null; then
@@ -76,7 +81,7 @@ for name in "${names[@]}"; do
   # LLVM is not instrumented, so its containers would look overflown.
   if ! (cd "$build/$name" && ASAN_OPTIONS=detect_container_overflow=0 UBSAN_OPTIONS=print_stacktrace=1 \
       "$build/bin/$name" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 -close_fd_mask=1 \
-      corpus seeds >log 2>&1); then
+      -max_len="${lengths[$name]}" corpus seeds >log 2>&1); then
     echo "$name: FAILED; see $build/$name/log" >&2
     tail -40 "$build/$name/log" >&2
     failed=1
@@ -84,4 +89,7 @@ for name in "${names[@]}"; do
   fi
   printf '%s: %s executions\n' "$name" "$(sed -n 's/^stat::number_of_executed_units: *//p' "$build/$name/log")"
 done
+# One value of each byte, or more where there is time.
+values=$((seconds < 60 ? 1 : 255))
+"$build/bin/OneByteChanges" "$values" || failed=1
 exit $failed
