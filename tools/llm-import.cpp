@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <iostream>
 
 using namespace mlir;
 
@@ -30,6 +31,11 @@ static llvm::Error import(const Arguments &arguments) {
   if (llvm::Error error = llm::checkNotInput(arguments.output, arguments.source))
     return error;
   MLIRContext context(MLIRContext::Threading::DISABLED);
+  // Errors come back as such; what is left out is only said.
+  ScopedDiagnosticHandler warnings(&context, [](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Warning)
+      std::cerr << "warning: " << diagnostic.str() << "\n";
+  });
   llvm::Expected<OwningOpRef<ModuleOp>> module = llm::importModel(&context, arguments.source, arguments.options);
   if (!module)
     return module.takeError();

@@ -30,6 +30,8 @@ FailureOr<AttentionSpec> AttentionSpec::fromAttr(DictionaryAttr attr,
   reader.read("kv", spec.kv);
   reader.read("scale", spec.scale);
   reader.maybe("softcap", spec.softcap);
+  reader.maybe("value_size", spec.valueSize, 0, spec.headSize);
+  reader.read("bias", spec.bias);
   reader.maybe("window", spec.window, 0);
   reader.maybe("sinks", spec.sinks, 0);
   reader.read("split", spec.split, 1);
@@ -62,6 +64,8 @@ DictionaryAttr AttentionSpec::toAttr(MLIRContext *context) const {
       .add("kv", StringRef(kv))
       .add("scale", scale)
       .add("softcap", softcap)
+      .add("value_size", valueSize)
+      .flag("bias", bias)
       .add("window", window)
       .add("sinks", sinks)
       .add("split", split)
@@ -149,6 +153,10 @@ AttentionSpec::interface(const TargetProfile &profile,
       "{13}",
       heads, kvHeads, headSize, kv, capacity, scale, softcap, window, sinks,
       split, tokens, parts, tree, lanes ? "lanes" : "shared");
+  if (valueSize)
+    interface.key += llvm::formatv(" values {0}", valueSize);
+  if (bias)
+    interface.key += " bias";
   interface.name = KernelInterface::nameFor(
       llvm::formatv("attention_{0}x{1}_t{2}", heads, headSize, tokens).str(),
       interface.key);
@@ -159,12 +167,14 @@ AttentionSpec::interface(const TargetProfile &profile,
                         {"control", Access::Read, StepControl::kBytes},
                         {"keys", Access::Read, cacheBytes},
                         {"values", Access::Read, cacheBytes},
-                        {"y", Access::Write, rowBytes, true}};
+                        {"y", Access::Write,
+                         uint64_t(heads * valueNumbers()) * 4, true}};
   if (readsTexels(profile)) {
     for (unsigned side : {AttentionSlots::keys, AttentionSlots::values})
       interface.bindings[side].texel = TexelFormat::Rgba32Uint;
     interface.bindings[AttentionSlots::q].texel =
-        headSize / profile.subgroupSize % 4 ? TexelFormat::R32Sfloat
+        headSize / profile.subgroupSize % 4 || valueNumbers() % 4
+            ? TexelFormat::R32Sfloat
                                             : TexelFormat::Rgba32Sfloat;
   }
   if (parts) {
@@ -176,6 +186,8 @@ AttentionSpec::interface(const TargetProfile &profile,
   if (tree)
     interface.bindings.push_back(
         {"tree", Access::Read, TreeTableSpec::bytes(tree)});
+  if (bias)
+    interface.bindings.push_back({"bias", Access::Read, uint64_t(heads) * 4});
   interface.tokenTile = uint32_t(tokens);
   interface.groups[0] = {uint32_t(heads / groupHeads()), 0};
   interface.groups[1] = {1, uint32_t(tokens)};

@@ -1,16 +1,19 @@
 // attention: causal attention of the step's tokens over the cache, with grouped
 // heads. The step's own keys and values are in the cache already (rope_append).
 //
-// Spec: {heads = H, kv_heads = G, head_size = E, capacity = S, kv = a name of
-// KvFormat.h, scale = factor of q·k, softcap? = c of c·tanh(s/c), window? = cached
+// Spec: {heads = H, kv_heads = G, head_size = E, value_size? = EV where values
+// are shorter than keys (whose width they have in the cache), capacity = S, kv =
+// a name of KvFormat.h, scale = factor of q·k, softcap? = c of c·tanh(s/c), window? = cached
 // positions that a token sees, itself included (0 = all), sinks? = first
 // positions that the window never hides, split = positions of one split of the
 // cache, tokens? = tokens that one workgroup serves, parts? = splits that a
 // step may see: they are computed by workgroups of their own, tree? = width of
-// a step whose rows are the nodes of a tree}. Bindings: q f32 [T][H·E];
-// control; keys, values of the layer's cache (KvFormat.h); y f32 [T][H·E]; with `parts` also the partial results [T][H][parts][E] and
-// their (maximum, sum of weights) [T][H][parts][2]; with `tree` its table
-// (TreeTable.h).
+// a step whose rows are the nodes of a tree, bias? = scores fall with the distance
+// (ALiBi, arXiv 2108.12409)}. Bindings: q f32 [T][H·E]; control; keys, values of
+// the layer's cache (KvFormat.h); y f32 [T][H·EV]; with `parts` also the partial
+// results [T][H][parts][E] and their (maximum, sum of weights)
+// [T][H][parts][2]; with `tree` its table (TreeTable.h); with `bias` a slope for
+// each head, f32 [H].
 //
 // The cache is cut into splits that start at multiples of `split`, whatever the
 // width of the step. Within a split, softmax is computed online (Milakov and
@@ -42,6 +45,8 @@ struct AttentionSpec {
   double scale = 1, softcap = 0;
   int64_t window = 0, sinks = 0;
   int64_t split = 0, tokens = 1, parts = 0, tree = 0;
+  int64_t valueSize = 0; ///< 0: headSize
+  bool bias = false;
 
   static FailureOr<AttentionSpec> fromAttr(DictionaryAttr spec,
                                            EmitError emitError);
@@ -52,6 +57,7 @@ struct AttentionSpec {
 
   /// Lanes lie along the head, exchanged by subgroup operations.
   bool lanesAlongHead(const TargetProfile &profile) const;
+  int64_t valueNumbers() const { return valueSize ? valueSize : headSize; }
   /// The cache is read through texel views.
   bool readsTexels(const TargetProfile &profile) const;
   /// Query heads of one key head that one workgroup serves: they share its
@@ -72,6 +78,9 @@ struct AttentionSlots {
   static constexpr unsigned q = 0, control = 1, keys = 2, values = 3, y = 4,
                             partial = 5, stats = 6;
   static unsigned tree(const AttentionSpec &spec) { return spec.parts ? 7 : 5; }
+  static unsigned bias(const AttentionSpec &spec) {
+    return tree(spec) + (spec.tree ? 1 : 0);
+  }
 };
 
 } // namespace mlir::llm

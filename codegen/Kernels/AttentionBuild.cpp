@@ -27,16 +27,23 @@ Value AttentionBuilder::head(int64_t query) const {
   return b.add(firstHead, query % heads);
 }
 
-Value AttentionBuilder::start(int64_t query) const {
-  return b.mul(b.add(b.mul(row(query), spec.heads), head(query)),
-               spec.headSize);
+Value AttentionBuilder::start(int64_t query, int64_t length) const {
+  return b.mul(b.add(b.mul(row(query), spec.heads), head(query)), length);
 }
 
-Value AttentionBuilder::score(Value product, Value visible) {
+Value AttentionBuilder::score(int64_t query, Value product, Value position,
+                              Value visible) {
   Value score = b.mul(product, b.constant(float(spec.scale)));
   if (spec.softcap != 0)
     score = b.mul(b.tanh(b.mul(score, b.constant(float(1 / spec.softcap)))),
                   b.constant(float(spec.softcap)));
+  if (spec.bias) {
+    // A token is at the last position that it sees.
+    Value behind = b.sub(b.sub(limitOf(query), b.index(1)),
+                         b.min(position, b.sub(limitOf(query), b.index(1))));
+    score = b.sub(score, b.mul(slopes[size_t(query)],
+                               b.unsignedToF32(b.toI32(behind))));
+  }
   return b.select(visible, score, b.constant(AttentionRange::kHidden));
 }
 
@@ -75,15 +82,13 @@ Values AttentionBuilder::walk(Value split) {
   return state;
 }
 
-void AttentionBuilder::store(unsigned binding, Value start,
-                             ArrayRef<Value> state, bool divide) {
+void AttentionBuilder::storeResult(int64_t query, ArrayRef<Value> state) {
   Values out(state.drop_front(2));
-  if (divide) {
-    Value inverse = b.div(b.constant(1.0f), state[1]);
-    for (Value &number : out)
-      number = b.mul(number, inverse);
-  }
-  write(binding, start, out);
+  Value inverse = b.div(b.constant(1.0f), state[1]);
+  for (Value &number : out)
+    number = b.mul(number, inverse);
+  write(AttentionSlots::y, start(query, spec.valueNumbers()), out,
+        spec.valueNumbers());
 }
 
 void AttentionBuilder::storeParts(const Values &state) {
@@ -94,13 +99,13 @@ void AttentionBuilder::storeParts(const Values &state) {
     Value mine = range.spans(limitOf(q), split),
           alone = range.seesOneSplit(limitOf(q));
     b.when(b.bitAnd(mine, alone),
-           [&] { store(AttentionSlots::y, start(q), own, /*divide=*/true); });
+           [&] { storeResult(q, own); });
     Value more = b.bitXor(alone, b.constantLike(alone, 1));
     b.when(b.bitAnd(mine, more), [&] {
       Value place = b.add(
           b.mul(b.add(b.mul(row(q), spec.heads), head(q)), spec.parts), slot);
-      store(AttentionSlots::partial, b.mul(place, spec.headSize), own,
-            /*divide=*/false);
+      write(AttentionSlots::partial, b.mul(place, spec.headSize),
+            own.drop_front(2), spec.headSize);
       b.when(b.equal(b.localId(), b.index(0)), [&] {
         b.store(b.pack({own[0], own[1]}), AttentionSlots::stats, place);
       });
@@ -109,6 +114,9 @@ void AttentionBuilder::storeParts(const Values &state) {
 }
 
 void AttentionBuilder::finish() {
+  if (spec.bias)
+    for (int64_t q = 0; q < queries(); ++q)
+      slopes.push_back(b.load(AttentionSlots::bias(spec), head(q)));
   if (spec.parts)
     return storeParts(walk(b.add(range.firstSplit(), slot)));
   Value first = b.div(range.first(limits[0]), spec.split);
@@ -127,9 +135,8 @@ void AttentionBuilder::finish() {
                return folded;
              });
   for (int64_t q = 0; q < queries(); ++q)
-    store(AttentionSlots::y, start(q),
-          ArrayRef(state).slice(size_t(q * carriedOf()), size_t(carriedOf())),
-          /*divide=*/true);
+    storeResult(q, ArrayRef(state).slice(size_t(q * carriedOf()),
+                                         size_t(carriedOf())));
 }
 
 } // namespace mlir::llm

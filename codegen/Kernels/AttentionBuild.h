@@ -28,19 +28,21 @@ protected:
   virtual Values round(Value start, ValueRange carried) = 0;
   /// Adds the lanes' shares of a sum.
   virtual Value total(Value share) = 0;
-  /// Stores this lane's numbers of a head that starts at number `start`.
+  /// Stores this lane's numbers of a head of `length` that starts at number
+  /// `start`.
   virtual void write(unsigned binding, Value start,
-                     ArrayRef<Value> numbers) = 0;
+                     ArrayRef<Value> numbers, int64_t length) = 0;
 
   /// Query `q` of this workgroup is head `q % heads` of its row `q / heads`.
   int64_t queries() const { return spec.tokens * heads; }
   Value limitOf(int64_t query) const { return limits[query / heads]; }
   Value row(int64_t query) const;
   Value head(int64_t query) const;
-  /// First number of the query in an array [T][H][E].
-  Value start(int64_t query) const;
-  /// scale and softcap; hidden positions get the lowest score.
-  Value score(Value product, Value visible);
+  /// First number of the query in an array [T][H][length].
+  Value start(int64_t query, int64_t length) const;
+  /// Scale, softcap and bias of what query `query` makes of the key at
+  /// `position`; hidden positions get the lowest score.
+  Value score(int64_t query, Value product, Value position, Value visible);
   /// The last position that any token of this workgroup sees.
   Value readable() const { return b.sub(limits.back(), b.index(1)); }
   /// The slot to read for `position`, or for one that is seen.
@@ -66,10 +68,12 @@ protected:
 
 private:
   Values walk(Value split);
-  void store(unsigned binding, Value start, ArrayRef<Value> state, bool divide);
+  /// The query's result, from the sums of all that it sees.
+  void storeResult(int64_t query, ArrayRef<Value> state);
   void storeParts(const Values &state);
 
   Value firstHead, firstToken, slot;
+  Values slopes; ///< of each query
   Values limits; ///< of each token, ascending
 };
 

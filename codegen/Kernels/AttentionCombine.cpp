@@ -19,6 +19,7 @@ AttentionCombineSpec::fromAttr(DictionaryAttr attr, EmitError emitError) {
   reader.read("heads", spec.heads, 1);
   reader.read("head_size", spec.headSize, 1);
   reader.read("capacity", spec.capacity, 1);
+  reader.maybe("value_size", spec.valueSize, 0, spec.headSize);
   reader.maybe("window", spec.window, 0);
   reader.maybe("sinks", spec.sinks, 0);
   reader.read("split", spec.split, 1);
@@ -33,6 +34,7 @@ DictionaryAttr AttentionCombineSpec::toAttr(MLIRContext *context) const {
   return SpecWriter(context)
       .add("heads", heads)
       .add("head_size", headSize)
+      .add("value_size", valueSize)
       .add("capacity", capacity)
       .add("window", window)
       .add("sinks", sinks)
@@ -53,6 +55,8 @@ AttentionCombineSpec::interface(const TargetProfile &profile, EmitError) const {
                     "sinks {4} split {5} parts {6} tree {7} lanes {8}",
                     heads, headSize, capacity, window, sinks, split, parts,
                     tree, interface.workgroup[0]);
+  if (valueSize)
+    interface.key += llvm::formatv(" values {0}", valueSize);
   interface.name = KernelInterface::nameFor(
       llvm::formatv("attention_combine_{0}x{1}", heads, headSize).str(),
       interface.key);
@@ -61,7 +65,8 @@ AttentionCombineSpec::interface(const TargetProfile &profile, EmitError) const {
       {"control", Access::Read, StepControl::kBytes},
       {"partial", Access::Read, rowBytes * uint64_t(parts), true},
       {"stats", Access::Read, uint64_t(heads * parts) * 8, true},
-      {"y", Access::Write, rowBytes, true}};
+      {"y", Access::Write,
+       uint64_t(heads * (valueSize ? valueSize : headSize)) * 4, true}};
   if (tree)
     interface.bindings.push_back(
         {"tree", Access::Read, TreeTableSpec::bytes(tree)});
@@ -72,7 +77,9 @@ AttentionCombineSpec::interface(const TargetProfile &profile, EmitError) const {
 
 void AttentionCombineSpec::build(KernelBuilder &b,
                                  const KernelInterface &interface) const {
-  int64_t lanes = interface.workgroup[0], quad = headSize % 4 == 0 ? 4 : 1;
+  const int64_t out = valueSize ? valueSize : headSize;
+  int64_t lanes = interface.workgroup[0],
+          quad = headSize % 4 == 0 && out % 4 == 0 ? 4 : 1;
   int64_t quads = headSize / quad, laneQuads = (quads + lanes - 1) / lanes;
   Type number = quad == 4 ? b.vec(4, b.f32()) : b.f32();
   SmallVector<Type> types{b.i32(), number, b.vec(2, b.f32()), number};
@@ -104,12 +111,12 @@ void AttentionCombineSpec::build(KernelBuilder &b,
     Value inverse = b.div(b.constant(1.0f), folded[1]);
     for (int64_t i = 0; i < laneQuads; ++i) {
       Value own = b.add(b.localId(), i * lanes);
-      b.when(b.less(own, quads), [&] {
-        Values out;
+      b.when(b.less(own, out / quad), [&] {
+        Values numbers;
         for (int64_t j = 0; j < quad; ++j)
-          out.push_back(b.mul(folded[2 + i * quad + j], inverse));
-        b.store(quad == 1 ? out[0] : b.pack(out), kY,
-                b.add(b.mul(line, quads), own));
+          numbers.push_back(b.mul(folded[2 + i * quad + j], inverse));
+        b.store(quad == 1 ? numbers[0] : b.pack(numbers), kY,
+                b.add(b.mul(line, out / quad), own));
       });
     }
   });

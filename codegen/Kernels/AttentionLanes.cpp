@@ -47,14 +47,16 @@ struct Loads {
 int64_t laneNumbers(KernelBuilder &b, const AttentionSpec &spec) {
   return spec.headSize / b.target().subgroupSize;
 }
-int64_t quadOf(int64_t numbers) { return numbers % 4 == 0 ? 4 : 1; }
+int64_t quadOf(int64_t numbers, const AttentionSpec &spec) {
+  return numbers % 4 == 0 && spec.valueNumbers() % 4 == 0 ? 4 : 1;
+}
 
 class LanesBuilder final : public AttentionBuilder {
 public:
   LanesBuilder(KernelBuilder &builder, const AttentionSpec &spec)
       : AttentionBuilder(builder, spec, builder.target().subgroupSize,
                          laneNumbers(builder, spec)),
-        loads(builder, spec), quad(quadOf(numbers)),
+        loads(builder, spec), quad(quadOf(numbers, spec)),
         lanes(builder.target().subgroupSize), lane(builder.localId()) {}
 
   void build();
@@ -62,7 +64,8 @@ public:
 private:
   Values round(Value start, ValueRange carried) override;
   Value total(Value share) override { return b.reduce(share, lanes); }
-  void write(unsigned binding, Value start, ArrayRef<Value> values) override;
+  void write(unsigned binding, Value start, ArrayRef<Value> values,
+             int64_t length) override;
 
   /// This lane's part of the head in `slot`.
   Values load(unsigned binding, Value slot);
@@ -168,7 +171,7 @@ Values LanesBuilder::round(Value start, ValueRange carried) {
   for (int64_t q = 0; q < queries(); ++q) {
     Value *own = &next[size_t(q * carriedOf())];
     Value seen = range.sees(limitOf(q), position);
-    Value points = score(sums[q], seen);
+    Value points = score(q, sums[q], position, seen);
     Value most =
         b.max(own[0], b.reduce(points, lanes, KernelBuilder::Reduction::Max));
     Value shrink = b.exp(b.sub(own[0], most));
@@ -196,19 +199,28 @@ Values LanesBuilder::round(Value start, ValueRange carried) {
   return next;
 }
 
-void LanesBuilder::write(unsigned binding, Value start,
-                         ArrayRef<Value> values) {
-  Value place = b.div(b.add(start, b.mul(lane, numbers)), quad);
-  for (int64_t i = 0; i < numbers / quad; ++i)
-    b.store(quad == 1 ? values[i] : b.pack(values.slice(i * 4, 4)), binding,
-            b.add(place, i));
+void LanesBuilder::write(unsigned binding, Value start, ArrayRef<Value> values,
+                         int64_t length) {
+  Value first = b.mul(lane, numbers);
+  Value place = b.div(b.add(start, first), quad);
+  for (int64_t i = 0; i < numbers / quad; ++i) {
+    const auto store = [&] {
+      b.store(quad == 1 ? values[i] : b.pack(values.slice(i * 4, 4)), binding,
+              b.add(place, i));
+    };
+    if (length == spec.headSize)
+      store();
+    else
+      b.when(b.less(b.add(first, i * quad), length), store);
+  }
 }
 
 void LanesBuilder::build() {
   firstLane = b.toIndex(b.shl(b.shr(b.toI32(lane), 3), 3));
   for (int64_t q = 0; q < queries(); ++q) {
     query.emplace_back();
-    Value place = b.div(b.add(start(q), b.mul(lane, numbers)), quad);
+    Value place =
+        b.div(b.add(start(q, spec.headSize), b.mul(lane, numbers)), quad);
     for (int64_t i = 0; i < numbers / quad; ++i)
       query[q].append(b.unpack(b.load(AttentionSlots::q, b.add(place, i))));
   }
@@ -219,13 +231,15 @@ void LanesBuilder::build() {
 
 void buildAttentionLanes(KernelBuilder &b, const AttentionSpec &spec) {
   Type word = Loads(b, spec).type(b), number = b.f32();
-  if (int64_t quad = quadOf(laneNumbers(b, spec)); quad > 1)
+  if (int64_t quad = quadOf(laneNumbers(b, spec), spec); quad > 1)
     number = b.vec(quad, number);
   SmallVector<Type> types{number, b.i32(), word, word, number};
   if (spec.parts)
     types.append({number, b.vec(2, b.f32())});
   if (spec.tree)
     types.push_back(b.i32());
+  if (spec.bias)
+    types.push_back(b.f32());
   b.open(types);
   LanesBuilder(b, spec).build();
   b.close();

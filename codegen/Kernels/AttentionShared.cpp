@@ -31,7 +31,8 @@ public:
 private:
   Values round(Value start, ValueRange carried) override;
   Value total(Value share) override { return b.reduce(share, unsigned(lanes)); }
-  void write(unsigned binding, Value start, ArrayRef<Value> values) override;
+  void write(unsigned binding, Value start, ArrayRef<Value> values,
+             int64_t length) override;
   Value wordAt(unsigned binding, Value slot, Value word);
   /// Of the group that `word` of the head lies in.
   KvScale scaleAt(unsigned binding, Value slot, Value word);
@@ -75,7 +76,7 @@ Values SharedBuilder::round(Value chunkStart, ValueRange carried) {
   for (int64_t q = 0; q < queries(); ++q) {
     Value *state = &next[size_t(q * carriedOf())];
     Value seen = range.sees(limitOf(q), own);
-    Value points = score(products[q], seen);
+    Value points = score(q, products[q], own, seen);
     Value most = b.max(state[0], b.reduce(points, unsigned(lanes),
                                           KernelBuilder::Reduction::Max));
     Value shrink = b.exp(b.sub(state[0], most));
@@ -117,14 +118,22 @@ Values SharedBuilder::round(Value chunkStart, ValueRange carried) {
   return next;
 }
 
-void SharedBuilder::write(unsigned binding, Value start,
-                          ArrayRef<Value> values) {
+void SharedBuilder::write(unsigned binding, Value start, ArrayRef<Value> values,
+                          int64_t length) {
+  const bool whole = length % pack == 0;
   for (int64_t w = 0; w < numbers / pack; ++w) {
     Value word = b.add(lane, w * lanes);
-    b.when(b.less(word, words), [&] {
-      for (int64_t i = 0; i < pack; ++i)
-        b.store(values[w * pack + i], binding,
-                b.add(start, b.add(b.mul(word, pack), i)));
+    b.when(b.less(word, (length + pack - 1) / pack), [&] {
+      for (int64_t i = 0; i < pack; ++i) {
+        Value number = b.add(b.mul(word, pack), i);
+        const auto store = [&] {
+          b.store(values[w * pack + i], binding, b.add(start, number));
+        };
+        if (whole)
+          store();
+        else
+          b.when(b.less(number, length), store);
+      }
     });
   }
 }
@@ -133,7 +142,8 @@ void SharedBuilder::build() {
   for (int64_t q = 0; q < queries(); ++q)
     b.loop(lane, b.index(spec.headSize), b.index(lanes), {},
            [&](Value i, ValueRange) {
-             b.store(b.load(AttentionSlots::q, b.add(start(q), i)), query,
+             b.store(b.load(AttentionSlots::q,
+                            b.add(start(q, spec.headSize), i)), query,
                      b.add(i, q * spec.headSize));
              return Values{};
            });
@@ -150,6 +160,8 @@ void buildAttentionShared(KernelBuilder &b, const AttentionSpec &spec,
     types.append({b.f32(), b.vec(2, b.f32())});
   if (spec.tree)
     types.push_back(b.i32());
+  if (spec.bias)
+    types.push_back(b.f32());
   b.open(types);
   SharedBuilder(b, spec, interface.workgroup[0]).build();
   b.close();

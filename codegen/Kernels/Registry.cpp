@@ -8,6 +8,7 @@
 #include "codegen/Kernels/ExpertLinear.h"
 #include "codegen/Kernels/IntegerLinear.h"
 #include "codegen/Kernels/IntegerRows.h"
+#include "codegen/Kernels/JoinHeads.h"
 #include "codegen/Kernels/KernelBuilder.h"
 #include "codegen/Kernels/Linear.h"
 #include "codegen/Kernels/Norm.h"
@@ -71,6 +72,7 @@ constexpr Family kFamilies[] = {
     familyOf<EmbeddingSpec>(),
     familyOf<ExpertLinearSpec>(),
     familyOf<IntegerLinearSpec>(),
+    familyOf<JoinHeadsSpec>(),
     familyOf<KvCompactSpec>(),
     familyOf<LinearSpec>(),
     familyOf<NormSpec>(),

@@ -31,8 +31,8 @@ std::vector<float> ropeTable(llvm::ArrayRef<double> frequencies,
 }
 
 uint64_t RopeAppendSpec::tableBytes() const {
-  uint64_t blocks = (capacity + kTableRows - 1) / kTableRows;
-  return (kTableRows + blocks) * uint64_t(dims / 2) * 8;
+  return uint64_t(longFrom ? 2 : 1) * uint64_t(tableRows()) *
+         uint64_t(dims / 2) * 8;
 }
 
 FailureOr<RopeAppendSpec> RopeAppendSpec::fromAttr(DictionaryAttr attr,
@@ -47,6 +47,8 @@ FailureOr<RopeAppendSpec> RopeAppendSpec::fromAttr(DictionaryAttr attr,
   spec.dims = spec.headSize;
   reader.maybe("dims", spec.dims, 0);
   reader.maybe("hadamard", spec.hadamard, 0, kMostHadamard);
+  reader.maybe("value_size", spec.valueSize, 0, spec.headSize);
+  reader.maybe("long_from", spec.longFrom, 0);
   reader.read("interleaved", spec.interleaved);
   reader.read("fused", spec.fused);
   reader.read("tree", spec.tree);
@@ -64,6 +66,10 @@ FailureOr<RopeAppendSpec> RopeAppendSpec::fromAttr(DictionaryAttr attr,
   if (spec.dims % 2 || spec.dims > spec.headSize)
     reader.fail("expects an even number of rotated dims of at most " +
                 Twine(spec.headSize) + ", but got " + Twine(spec.dims));
+  if (spec.fused && spec.valueSize)
+    reader.fail("expects values as long as keys where they lie in one array, "
+                "but got " +
+                Twine(spec.valueSize));
   if (failed(reader.finish()))
     return failure();
   return spec;
@@ -77,6 +83,8 @@ DictionaryAttr RopeAppendSpec::toAttr(MLIRContext *context) const {
                             .add("capacity", capacity)
                             .add("kv", StringRef(kv))
                             .add("hadamard", hadamard)
+                            .add("value_size", valueSize)
+                            .add("long_from", longFrom)
                             .flag("interleaved", interleaved)
                             .flag("fused", fused)
                             .flag("tree", tree)
@@ -87,12 +95,17 @@ DictionaryAttr RopeAppendSpec::toAttr(MLIRContext *context) const {
 }
 
 std::string RopeAppendSpec::shapeKey() const {
-  return llvm::formatv("rope_append heads {0}/{1}x{2} dims {3}{4}{5} kv {6} "
+  std::string key = llvm::formatv("rope_append heads {0}/{1}x{2} dims {3}{4}{5} kv {6} "
                        "capacity {7}{8} hadamard {9}",
                        heads, kvHeads, headSize, dims,
                        interleaved ? " interleaved" : "",
                        fused ? " fused" : "", kv, capacity,
                        tree ? " tree" : "", hadamard);
+  if (valueSize)
+    key += llvm::formatv(" values {0}", valueSize);
+  if (longFrom)
+    key += llvm::formatv(" long from {0}", longFrom);
+  return key;
 }
 
 FailureOr<KernelInterface>
@@ -106,7 +119,8 @@ RopeAppendSpec::interface(const TargetProfile &profile,
       interface.key);
   interface.workgroup = {kLanes, 1, 1};
   uint64_t queryBytes = uint64_t(heads) * headSize * 4,
-           keyBytes = uint64_t(kvHeads) * headSize * 4;
+           keyBytes = uint64_t(kvHeads) * headSize * 4,
+           valueBytes = uint64_t(kvHeads) * uint64_t(valueNumbers()) * 4;
   uint64_t cacheBytes = format.sideBytes(capacity, kvHeads, headSize);
   auto &bindings = interface.bindings;
   if (fused) {
@@ -114,7 +128,7 @@ RopeAppendSpec::interface(const TargetProfile &profile,
   } else {
     bindings.push_back({"q", Access::Read, queryBytes, true});
     bindings.push_back({"k", Access::Read, keyBytes, true});
-    bindings.push_back({"v", Access::Read, keyBytes, true});
+    bindings.push_back({"v", Access::Read, valueBytes, true});
   }
   if (dims)
     bindings.push_back({"table", Access::Read, tableBytes()});

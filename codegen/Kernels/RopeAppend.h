@@ -1,15 +1,18 @@
 // rope_append: rotates queries and keys by their positions (RoPE, Su et al.,
 // arXiv 2104.09864, eq. 34) and appends keys and values to the cache.
 //
-// Spec: {heads = H, kv_heads = G, head_size = E, capacity = S, kv = a name of
-// KvFormat.h, dims? = rotated numbers of a head (default E; 0 rotates nothing),
-// interleaved? = pairs are (2i, 2i+1) rather than (i, i + dims/2), fused? = q,
-// k and v lie in one array, hadamard? = block of the Walsh-Hadamard transform
-// that queries and keys go through last (a cache in integers), tree? = the step's rows are the nodes of a tree:
-// they are rotated by their depth}.
+// Spec: {heads = H, kv_heads = G, head_size = E, value_size? = numbers of a
+// value where it is shorter than a key (its place in the cache is filled with
+// zeros), capacity = S, kv = a name of KvFormat.h, dims? = rotated numbers of a
+// head (default E; 0 rotates nothing), interleaved? = pairs are (2i, 2i+1)
+// rather than (i, i + dims/2), fused? = q, k and v lie in one array, hadamard? =
+// block of the Walsh-Hadamard transform that queries and keys go through last (a
+// cache in integers), tree? = the step's rows are the nodes of a tree: they are
+// rotated by their depth, long_from? = positions from there on turn by a second
+// table, which lies behind the first}.
 //
 // Bindings: with `fused` qkv f32 [T][(H+2G)·E], else q [T][H·E], k [T][G·E], v
-// [T][G·E]; rotation table (absent where dims = 0); control; q out f32
+// [T][G·EV]; rotation table (absent where dims = 0); control; q out f32
 // [T][H·E]; keys and values of the layer's cache.
 //
 // The rotation table holds (cos, sin) f32 pairs: rows 0 … 255 of dims/2 pairs
@@ -30,6 +33,8 @@ struct RopeAppendSpec {
   static constexpr llvm::StringLiteral kFamily = "rope_append";
   int64_t heads = 0, kvHeads = 0, headSize = 0, capacity = 0;
   int64_t dims = 0, hadamard = 0;
+  int64_t valueSize = 0; ///< 0: headSize
+  int64_t longFrom = 0;  ///< 0: one table for all positions
   std::string kv = "f16";
   bool interleaved = false;
   bool fused = false;
@@ -46,8 +51,12 @@ struct RopeAppendSpec {
 
   static constexpr int64_t kTableRows = 256;
   static constexpr int64_t kMostHadamard = 256;
-  /// Bytes of the rotation table.
+  /// Bytes of the rotation tables, and rows of one.
   uint64_t tableBytes() const;
+  int64_t tableRows() const {
+    return kTableRows + (capacity + kTableRows - 1) / kTableRows;
+  }
+  int64_t valueNumbers() const { return valueSize ? valueSize : headSize; }
 };
 
 /// The rotation table for angular frequencies `frequencies` (radians a

@@ -28,6 +28,8 @@ public:
 private:
   /// Numbers of word `word` of the head that starts at `start` of `binding`.
   Values take(unsigned binding, Value start, Value word);
+  /// The same of a value; zeros where it is shorter than a head.
+  Values takeValue(Value start, Value word);
   /// The same, rotated.
   Values rotate(unsigned binding, Value start, Value word);
   /// The Walsh-Hadamard transform across a head's lanes, of queries and keys.
@@ -49,7 +51,7 @@ private:
   const RopeAppendSpec &s;
   RopeAppendSlots slots;
   KvFormat format;
-  int64_t words, pack, lanes, queryWidth, keyWidth, fusedWidth;
+  int64_t words, pack, lanes, queryWidth, keyWidth, valueWidth, fusedWidth;
   Value token, head, lane, slot, valid;
   std::optional<RopeTable> table; ///< none where nothing is rotated
   Value exchanged; ///< shared: one number of each lane after another
@@ -62,6 +64,7 @@ Builder::Builder(KernelBuilder &builder, const RopeAppendSpec &spec,
       lanes(ropeAppendLanes(spec, interface.workgroup[0])),
       queryWidth(spec.heads * spec.headSize),
       keyWidth(spec.kvHeads * spec.headSize),
+      valueWidth(spec.kvHeads * spec.valueNumbers()),
       fusedWidth(queryWidth + 2 * keyWidth) {
   Value item = b.globalId(0);
   token = b.groupId(1), head = b.div(item, lanes), lane = b.rem(item, lanes);
@@ -82,6 +85,20 @@ Values Builder::take(unsigned binding, Value start, Value word) {
   for (int64_t i = 0; i < pack; ++i)
     numbers.push_back(
         b.load(binding, b.add(start, b.add(b.mul(word, pack), i))));
+  return numbers;
+}
+
+Values Builder::takeValue(Value start, Value word) {
+  if (!s.valueSize)
+    return take(slots.v, start, word);
+  Values numbers;
+  for (int64_t i = 0; i < pack; ++i) {
+    Value element = b.add(b.mul(word, pack), i);
+    Value number = b.load(
+        slots.v, b.add(start, b.min(element, b.index(s.valueSize - 1))));
+    numbers.push_back(b.select(b.less(element, s.valueSize), number,
+                               b.constant(0.0f)));
+  }
   return numbers;
 }
 
@@ -142,10 +159,11 @@ void Builder::appendNumbers() {
     bool key = side == slots.keys;
     int64_t offset = queryWidth + (key ? 0 : keyWidth);
     Value row = s.fused ? b.add(b.mul(token, fusedWidth), offset)
-                        : b.mul(token, keyWidth);
-    Value start = b.add(row, b.mul(own, s.headSize));
-    Values numbers = key ? rotate(slots.k, start, lane)
-                         : take(slots.v, start, lane);
+                        : b.mul(token, key ? keyWidth : valueWidth);
+    Value start =
+        b.add(row, b.mul(own, key ? s.headSize : s.valueNumbers()));
+    Values numbers =
+        key ? rotate(slots.k, start, lane) : takeValue(start, lane);
     b.store(format.pack(b, numbers), side, b.add(place(own), lane));
   });
 }
@@ -162,19 +180,26 @@ Values Builder::ofAnyHead(Value word) {
         turned, [&] { return rotate(slots.q, start, word); },
         [&] { return take(slots.q, start, word); });
   }
-  auto startOf = [&](int64_t first, int64_t width) {
+  auto startOf = [&](int64_t first, int64_t width, int64_t numbers) {
     return b.add(b.mul(token, width),
-                 b.mul(b.sub(last, b.index(first)), s.headSize));
+                 b.mul(b.sub(last, b.index(first)), numbers));
   };
   return b.choose(
-      isQuery, [&] { return rotate(slots.q, startOf(0, queryWidth), word); },
+      isQuery,
+      [&] {
+        return rotate(slots.q, startOf(0, queryWidth, s.headSize), word);
+      },
       [&] {
         return b.choose(
             turned,
-            [&] { return rotate(slots.k, startOf(s.heads, keyWidth), word); },
             [&] {
-              return take(slots.v, startOf(s.heads + s.kvHeads, keyWidth),
-                          word);
+              return rotate(slots.k, startOf(s.heads, keyWidth, s.headSize),
+                            word);
+            },
+            [&] {
+              return takeValue(startOf(s.heads + s.kvHeads, valueWidth,
+                                       s.valueNumbers()),
+                               word);
             });
       });
 }

@@ -16,6 +16,13 @@ RopeTable::RopeTable(KernelBuilder &builder, const RopeAppendSpec &spec,
   constexpr int64_t kRows = RopeAppendSpec::kTableRows;
   lowRow = b.mul(b.rem(position, kRows), spec.dims / 2);
   highRow = b.mul(b.add(b.div(position, kRows), kRows), spec.dims / 2);
+  if (!spec.longFrom)
+    return;
+  Value second = b.index(spec.tableRows() * (spec.dims / 2));
+  Value table =
+      b.select(b.less(position, spec.longFrom), b.index(0), second);
+  lowRow = b.add(lowRow, table);
+  highRow = b.add(highRow, table);
 }
 
 std::pair<Value, Value> RopeTable::load(Value place) {

@@ -9,7 +9,7 @@ namespace {
 
 /// Ids pass through f32 on their way to a maximum, and the chosen ones are kept
 /// in registers.
-constexpr int64_t kMostExperts = 4096, kMostChosen = 32;
+constexpr int64_t kMostExperts = 4096, kMostChosen = 32, kMostGroups = 32;
 constexpr float kLeast = -3.0e38f;
 
 } // namespace
@@ -24,12 +24,20 @@ FailureOr<RouteSpec> RouteSpec::fromAttr(DictionaryAttr attr,
   reader.read("normalise", spec.normalise);
   reader.read("bias", spec.bias);
   reader.maybe("scale", spec.scale);
+  reader.maybe("groups", spec.groups, 0, kMostGroups);
+  reader.maybe("top_groups", spec.topGroups, 0, spec.groups);
   if (spec.score != "softmax" && spec.score != "sigmoid")
     reader.fail("expects score softmax or sigmoid, but got '" + spec.score +
                 "'");
   if (spec.top > spec.experts)
     reader.fail("expects at most the " + Twine(spec.experts) +
                 " experts to be chosen, but got " + Twine(spec.top));
+  if (spec.groups && (spec.experts % spec.groups || spec.topGroups < 1 ||
+                      spec.experts / spec.groups * spec.topGroups < spec.top))
+    reader.fail("expects equal groups, enough of which take part for " +
+                Twine(spec.top) + " experts, but got " + Twine(spec.topGroups) +
+                " of " + Twine(spec.groups) + " groups of " +
+                Twine(spec.experts) + " experts");
   if (failed(reader.finish()))
     return failure();
   return spec;
@@ -43,6 +51,8 @@ DictionaryAttr RouteSpec::toAttr(MLIRContext *context) const {
       .flag("normalise", normalise)
       .flag("bias", bias)
       .add("scale", scale)
+      .add("groups", groups)
+      .add("top_groups", topGroups)
       .done();
 }
 
@@ -53,6 +63,8 @@ FailureOr<KernelInterface> RouteSpec::interface(const TargetProfile &profile,
   interface.key = llvm::formatv(
       "route {0} of {1} {2}{3}{4} scale {5:e} lanes {6}", top, experts, score,
       normalise ? " normalise" : "", bias ? " bias" : "", scale, lanes);
+  if (groups)
+    interface.key += llvm::formatv(" groups {0} of {1}", topGroups, groups);
   interface.name = KernelInterface::nameFor(
       llvm::formatv("route_{0}_of_{1}", top, experts).str(), interface.key);
   interface.workgroup = {lanes, 1, 1};
@@ -66,7 +78,7 @@ FailureOr<KernelInterface> RouteSpec::interface(const TargetProfile &profile,
   if (profile.canShuffle())
     interface.subgroupSize = profile.subgroupSize;
   else // an array for each reduction
-    interface.sharedBytes = lanes * 4 * uint32_t(2 + 2 * top);
+    interface.sharedBytes = lanes * 4 * uint32_t(2 + 2 * top + 4 * groups);
   return interface;
 }
 
@@ -119,27 +131,75 @@ void RouteSpec::build(KernelBuilder &b,
     return b.add(scoreOf(x), b.load(1, expert));
   };
 
-  Values chosen, scores;
-  for (int64_t j = 0; j < top; ++j) {
-    // The best of this lane that is not chosen yet; a lower id goes first, for
-    // ids ascend.
-    Values own =
-        over({b.constant(kLeast), b.index(experts)},
-             [&](Value i, ValueRange carried) {
-               Value key = keyOf(i);
-               for (Value before : chosen)
-                 key = b.select(b.equal(i, before), b.constant(kLeast), key);
-               Value better = b.less(carried[0], key);
-               return Values{b.select(better, key, carried[0]),
-                             b.select(better, i, carried[1])};
-             });
-    Value best = whole(own[0], kMax);
+  // The best expert in [begin, end) by its key, without those in `before`; a
+  // lower id goes first, for ids ascend.
+  const auto best = [&](Value begin, Value end, ArrayRef<Value> before,
+                        function_ref<Value(Value)> key) {
+    Values own = b.loop(
+        b.add(begin, lane), end, b.index(lanes),
+        {b.constant(kLeast), b.index(experts)},
+        [&](Value i, ValueRange carried) {
+          Value mine = key(i);
+          for (Value other : before)
+            mine = b.select(b.equal(i, other), b.constant(kLeast), mine);
+          Value better = b.less(carried[0], mine);
+          return Values{b.select(better, mine, carried[0]),
+                        b.select(better, i, carried[1])};
+        });
+    Value most = whole(own[0], kMax);
     Value least = b.neg(b.unsignedToF32(b.toI32(own[1])));
     Value id =
-        whole(b.select(b.equal(own[0], best), least, b.constant(kLeast)), kMax);
+        whole(b.select(b.equal(own[0], most), least, b.constant(kLeast)), kMax);
     // Whatever the numbers are: an expert that exists.
     Value expert =
         b.min(b.toIndex(b.floorToI32(b.neg(id))), b.index(experts - 1));
+    return std::pair(most, expert);
+  };
+
+  // Groups that take part: those with fewer better ones than there is room for.
+  Values takesPart;
+  if (groups) {
+    const int64_t size = experts / groups;
+    const auto scoreWithBias = [&](Value expert) {
+      Value score = scoreOf(logit(expert));
+      return bias ? b.add(score, b.load(1, expert)) : score;
+    };
+    Values totals;
+    for (int64_t g = 0; g < groups; ++g) {
+      Value begin = b.index(g * size), end = b.index((g + 1) * size);
+      auto [first, firstId] = best(begin, end, {}, scoreWithBias);
+      Value second = best(begin, end, {firstId}, scoreWithBias).first;
+      totals.push_back(size > 1 ? b.add(first, second) : first);
+    }
+    for (int64_t g = 0; g < groups; ++g) {
+      Value better = b.index(0);
+      for (int64_t other = 0; other < groups; ++other) {
+        if (other == g)
+          continue;
+        Value ahead = b.less(totals[size_t(g)], totals[size_t(other)]);
+        if (other < g)
+          ahead = b.bitOr(ahead, b.equal(totals[size_t(g)],
+                                         totals[size_t(other)]));
+        better = b.add(better, b.select(ahead, b.index(1), b.index(0)));
+      }
+      takesPart.push_back(b.less(better, topGroups));
+    }
+  }
+  const auto chosenKey = [&](Value expert) {
+    Value key = keyOf(expert);
+    if (!groups)
+      return key;
+    Value group = b.div(expert, experts / groups), allowed;
+    for (auto [g, takes] : llvm::enumerate(takesPart)) {
+      Value here = b.bitAnd(b.equal(group, b.index(int64_t(g))), takes);
+      allowed = allowed ? b.bitOr(allowed, here) : here;
+    }
+    return b.select(allowed, key, b.constant(kLeast));
+  };
+
+  Values chosen, scores;
+  for (int64_t j = 0; j < top; ++j) {
+    Value expert = best(b.index(0), b.index(experts), chosen, chosenKey).second;
     chosen.push_back(expert);
     scores.push_back(scoreOf(logit(expert)));
   }

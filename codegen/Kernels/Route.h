@@ -3,7 +3,9 @@
 //
 // Spec: {experts = X, top, score = "softmax" | "sigmoid", normalise? = weights
 // of the chosen add up to one, scale? = factor on the weights, bias? = f32 [X]
-// is added to scores before they are compared, not to weights}. Bindings: x f32
+// is added to scores before they are compared, not to weights, groups? = equal
+// groups of experts, of which only the top_groups with the largest sum of their
+// two best take part}. Bindings: x f32
 // [T][X]; bias; ids i32 [T][top], best first, ties to the lower id; weights f32
 // [T][top].
 #ifndef SPRIG_CODEGEN_KERNELS_ROUTE_H
@@ -21,6 +23,7 @@ struct RouteSpec {
   std::string score = "softmax";
   bool normalise = false, bias = false;
   double scale = 0; ///< 0: 1
+  int64_t groups = 0, topGroups = 0;
 
   static FailureOr<RouteSpec> fromAttr(DictionaryAttr spec,
                                        EmitError emitError);

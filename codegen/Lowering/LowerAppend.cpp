@@ -45,16 +45,12 @@ bool sameRotation(RopeOp a, RopeOp b) {
          a->getAttrDictionary() == b->getAttrDictionary();
 }
 
-/// Frequencies of a rotation, in radians a position. Of two sets, the first is
-/// that of all positions of a context that ends before the second.
+/// Frequencies of a rotation, in radians a position: one set, or that of
+/// positions from `long_from` on behind it.
 FailureOr<SmallVector<double>> frequenciesOf(RopeOp rope, int64_t dims,
-                                             int64_t capacity) {
+                                             int64_t sets) {
   double scale = rope.getScale() ? rope.getScale()->convertToDouble() : 1.0;
   SmallVector<double> list;
-  if (int64_t from = rope.getLongFrom().value_or(capacity); capacity > from)
-    return rope.emitOpError("expects a context of at most ")
-           << from << " positions, where the long frequencies begin, but got "
-           << capacity << "; compile with --context=" << from;
   if (rope.getBase()) {
     double base = rope.getBase()->convertToDouble();
     for (int64_t i = 0; i < dims / 2; ++i)
@@ -70,21 +66,30 @@ FailureOr<SmallVector<double>> frequenciesOf(RopeOp rope, int64_t dims,
         "expects frequencies that are inline, but got others");
   for (const APFloat &value :
        llvm::make_range(values.value_begin<APFloat>(),
-                        std::next(values.value_begin<APFloat>(), dims / 2)))
+                        std::next(values.value_begin<APFloat>(),
+                                  sets * (dims / 2))))
     list.push_back(scale * value.convertToDouble());
   return list;
 }
 
-/// The rotation table of `rope` as a tensor of the module.
+/// The rotation tables of `rope` as a tensor of the module.
 FailureOr<Value> tableOf(ProgramLowering &p, RopeOp rope,
                          const RopeAppendSpec &spec) {
   FailureOr<SmallVector<double>> frequencies =
-      frequenciesOf(rope, spec.dims, spec.capacity);
+      frequenciesOf(rope, spec.dims, spec.longFrom ? 2 : 1);
   if (failed(frequencies))
     return failure();
   double amplitude =
       rope.getAmplitude() ? rope.getAmplitude()->convertToDouble() : 1.0;
-  std::vector<float> table = ropeTable(*frequencies, spec.capacity, amplitude);
+  const ArrayRef<double> all(*frequencies);
+  const auto pairs = size_t(spec.dims / 2);
+  std::vector<float> table =
+      ropeTable(all.take_front(pairs), spec.capacity, amplitude);
+  if (spec.longFrom) {
+    std::vector<float> further =
+        ropeTable(all.drop_front(pairs), spec.capacity, amplitude);
+    table.insert(table.end(), further.begin(), further.end());
+  }
   auto type =
       RankedTensorType::get({int64_t(table.size())}, p.ops().getF32Type());
   return p.constant("rope.table",
@@ -171,6 +176,12 @@ FailureOr<Append> readAppend(ProgramLowering &p, KVAppendOp op) {
   spec.tree = bool(*tree);
   spec.hadamard = keyTransform ? int64_t(keyTransform.getBlock()) : 0;
   spec.dims = keyRope ? int64_t(keyRope.getDims().value_or(spec.headSize)) : 0;
+  // A context that ends before the second set needs the first alone.
+  if (keyRope && keyRope.getLongFrom().value_or(spec.capacity) < spec.capacity)
+    spec.longFrom = int64_t(*keyRope.getLongFrom());
+  const KVType type = op.getCache().getType();
+  if (type.getValueWidth() != type.getKeyWidth())
+    spec.valueSize = type.getValueWidth();
   append.q = headsOf(p, queryRope ? queryRope.getInput() : query);
   append.k = headsOf(p, keyRope ? keyRope.getInput() : key);
   append.v = headsOf(p, op.getValue());

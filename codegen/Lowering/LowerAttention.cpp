@@ -13,6 +13,11 @@ LogicalResult lowerHandle(ProgramLowering &p, KVOp op) {
   return p.target().cache(op);
 }
 
+/// The numbers of a value where they are fewer than those of a key, else 0.
+int64_t shorterValue(KVType type) {
+  return type.getValueWidth() == type.getKeyWidth() ? 0 : type.getValueWidth();
+}
+
 /// Chooses tokens a workgroup and splits for a step of the program's width.
 LogicalResult chooseSplits(ProgramLowering &p, AttentionSpec &spec,
                            Operation *op) {
@@ -122,6 +127,8 @@ LogicalResult lowerAnyAttention(ProgramLowering &p, AttentionT op, Value tree) {
   spec.window = op.getWindow().value_or(0);
   spec.sinks = op.getSinks().value_or(0);
   spec.tree = tree ? kTreeStride : 0;
+  spec.valueSize = shorterValue(op.getCache().getType());
+  spec.bias = bool(op.getBias());
   if (failed(chooseSplits(p, spec, op)))
     return failure();
   SmallVector<Operand> operands = {
@@ -133,20 +140,24 @@ LogicalResult lowerAnyAttention(ProgramLowering &p, AttentionT op, Value tree) {
       {"y", p.allocate(op.getResult(), p.width())}};
   if (tree)
     operands.push_back({"tree", tree});
+  if (spec.bias) {
+    FailureOr<Value> slopes = p.vectorWeight(op.getBias(), op);
+    if (failed(slopes))
+      return failure();
+    operands.push_back({"bias", *slopes});
+  }
   return dispatchAttention(p, spec, op, operands);
 }
 
 LogicalResult lowerAttention(ProgramLowering &p, AttentionOp op) {
-  if (op.getMask() != MaskKind::Causal || op.getBias() || op.getBlocks())
+  if (op.getMask() != MaskKind::Causal || op.getBlocks())
     return op.emitOpError(
-        "expects a causal mask without bias and blocks, but got another");
+        "expects a causal mask without blocks, but got another");
   FailureOr<Value> tree = treeOf(p, op, op.getPositions(), /*base=*/{});
   return failed(tree) ? failure() : lowerAnyAttention(p, op, *tree);
 }
 
 LogicalResult lowerTreeAttention(ProgramLowering &p, TreeAttentionOp op) {
-  if (op.getBias())
-    return op.emitOpError("expects no bias, but got one");
   auto mask = p.resolve(op.getMask()).getDefiningOp<TreeMaskOp>();
   if (!mask || mask != p.resolve(op.getPositions()).getDefiningOp())
     return op.emitOpError("expects the mask and the positions of one tree, but "

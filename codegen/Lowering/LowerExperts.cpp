@@ -7,10 +7,6 @@ namespace mlir::llm {
 namespace {
 
 LogicalResult lowerRoute(ProgramLowering &p, RouteOp op) {
-  if (op.getGroups())
-    return op.emitOpError("expects experts without groups, for choosing groups "
-                          "first is not supported on devices, but got ")
-           << *op.getGroups() << " groups";
   RouteSpec spec;
   spec.experts = p.rowElements(op.getLogits());
   spec.top = int64_t(op.getTop());
@@ -18,6 +14,8 @@ LogicalResult lowerRoute(ProgramLowering &p, RouteOp op) {
   spec.normalise = op.getNormalise();
   if (auto scale = op.getScale())
     spec.scale = scale->convertToDouble();
+  spec.groups = int64_t(op.getGroups().value_or(0));
+  spec.topGroups = int64_t(op.getTopGroups().value_or(0));
   SmallVector<Operand> operands{{"x", p.view(op.getLogits())}};
   if (op.getBias()) {
     FailureOr<Value> bias = p.vectorWeight(op.getBias(), op);

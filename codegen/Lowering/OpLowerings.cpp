@@ -7,7 +7,8 @@ static const llvm::StringMap<OpLowering> &table() {
     llvm::StringMap<OpLowering> map;
     for (ArrayRef<OpLoweringRow> list :
          {appendLowerings(), attentionLowerings(), elementwiseLowerings(),
-          embeddingLowerings(), expertLowerings(), integerLowerings(),
+          embeddingLowerings(), expertLowerings(), headLowerings(),
+          integerLowerings(),
           linearLowerings(), normLowerings(), treeLowerings()})
       for (const OpLoweringRow &row : list)
         map[row.name] = row.lowering;

@@ -36,6 +36,7 @@ ArrayRef<OpLoweringRow> attentionLowerings();
 ArrayRef<OpLoweringRow> elementwiseLowerings();
 ArrayRef<OpLoweringRow> embeddingLowerings();
 ArrayRef<OpLoweringRow> expertLowerings();
+ArrayRef<OpLoweringRow> headLowerings();
 ArrayRef<OpLoweringRow> integerLowerings();
 ArrayRef<OpLoweringRow> linearLowerings();
 ArrayRef<OpLoweringRow> normLowerings();

@@ -59,8 +59,9 @@ plan::BufferOp TargetLowering::buffer(plan::BufferKind kind, StringRef name,
 
 /// The kernels' name for how `type` lies in memory; empty if they have none.
 static std::string cacheFormat(KVType type) {
+  // Shorter values lie as widely as keys.
   if (type.getValueType() != type.getKeyType() ||
-      type.getKeyWidth() != type.getValueWidth())
+      type.getKeyWidth() < type.getValueWidth())
     return {};
   if (type.getKeyType().isF16())
     return "f16";
@@ -90,8 +91,9 @@ FailureOr<CachePlan> TargetLowering::cache(KVOp handle) {
     return handle.emitOpError(
                "expects a cache of f32, f16, 8-bit integers with an f32 scale a "
                "head, or 4-bit ones with a scale and a minimum in f16 for 16, "
-               "32 or 64 of them, keys and values alike, but got keys of ")
-           << type.getKeyType() << " and values of " << type.getValueType();
+               "32 or 64 of them, keys and values alike and values no wider, but "
+               "got ")
+           << type;
   if (std::string why = KvFormat::whyRefused(formatName, type.getKeyWidth());
       !why.empty())
     return handle.emitOpError(why);

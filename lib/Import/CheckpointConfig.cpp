@@ -1,5 +1,6 @@
 #include "lib/Import/CheckpointConfig.h"
 
+#include "lib/Import/CheckpointExperts.h"
 #include "lib/Import/CheckpointQuantisation.h"
 #include "lib/Import/CheckpointRope.h"
 #include "lib/Import/ConfigKeys.h"
@@ -22,7 +23,8 @@ static void readSizes(ConfigKeys &keys, ModelConfig &config) {
   config.vocabulary = keys.size("vocab_size");
   config.width = keys.size(keys.first({"hidden_size", "n_embd"}));
   config.context = keys.size(
-      keys.first({"max_position_embeddings", "n_positions", "n_ctx"}));
+      keys.first({"max_position_embeddings", "n_positions", "n_ctx",
+                  "model_max_length"}));
 
   const StringRef layersKey = keys.first({"num_hidden_layers", "n_layer"});
   const int64_t layers = keys.size(layersKey);
@@ -36,19 +38,43 @@ static void readSizes(ConfigKeys &keys, ModelConfig &config) {
     keys.fail("num_key_value_heads", "expects a divisor of the " +
                                          Twine(heads) + " heads, but got " +
                                          Twine(kvHeads));
-  if (!keys.has("head_dim") && config.width % heads != 0)
-    keys.fail(headsKey, "expects a divisor of the width " +
-                            Twine(config.width) +
-                            " or head_dim beside it, but got " + Twine(heads));
-  config.keySize =
-      keys.size("head_dim", std::max<int64_t>(1, config.width / heads));
-  config.valueSize = config.keySize;
+  if (config.latent == 0) {
+    if (!keys.has("head_dim") && config.width % heads != 0)
+      keys.fail(headsKey, "expects a divisor of the width " +
+                              Twine(config.width) +
+                              " or head_dim beside it, but got " +
+                              Twine(heads));
+    config.keySize =
+        keys.size("head_dim", std::max<int64_t>(1, config.width / heads));
+    config.valueSize = config.keySize;
+  } else if (kvHeads != heads) {
+    keys.fail("num_key_value_heads", "expects the " + Twine(heads) +
+                                         " heads of latent attention, but got " +
+                                         Twine(kvHeads));
+  }
   // GPT-2 says null for four times the width.
   const StringRef feedKey = keys.first({"intermediate_size", "n_inner"});
   const bool mayLack = !keys.has("intermediate_size") && keys.has("n_embd");
   const int64_t feedForward = keys.size(
       feedKey, mayLack ? std::optional(4 * config.width) : std::nullopt);
   config.layers.assign(size_t(layers), {heads, kvHeads, feedForward});
+}
+
+/// Sizes of latent attention.
+static void readLatents(ConfigKeys &keys, const Family &family,
+                        ModelConfig &config) {
+  if (!family.latentAttention) {
+    keys.refuse("kv_lora_rank", "attention over latents");
+    return;
+  }
+  config.latent = keys.size("kv_lora_rank");
+  config.queryLatent = keys.size("q_lora_rank", 0, 0);
+  config.rotated = keys.size("qk_rope_head_dim");
+  config.keySize = keys.size("qk_nope_head_dim") + config.rotated;
+  config.valueSize = keys.size("v_head_dim");
+  config.latentEpsilon = 1e-6; // whatever that of the other norms is
+  // They repeat what the others say.
+  keys.ignore({"head_dim", "qk_head_dim"});
 }
 
 static void readActivation(ConfigKeys &keys, ModelConfig &config) {
@@ -116,6 +142,8 @@ static void readScales(ConfigKeys &keys, const Family &family,
       keys.positive("query_pre_attn_scalar", double(config.keySize));
   config.attentionScale =
       keys.positive("attention_multiplier", 1.0 / std::sqrt(scalar));
+  if (config.latent)
+    config.attentionScale *= config.ropes.front().scoreFactor;
   config.embeddingScale = keys.positive(
       "embedding_multiplier",
       family.scaledEmbedding ? std::sqrt(double(config.width)) : 1.0);
@@ -136,62 +164,28 @@ static void readScales(ConfigKeys &keys, const Family &family,
       *cap = keys.positive(key);
 }
 
-/// Qwen's layers without experts, and the width of those with them.
-static void readDenseLayers(ConfigKeys &keys, ModelConfig &config) {
-  const int64_t step = keys.size("decoder_sparse_step", 1);
-  const std::vector<double> dense = keys.reals("mlp_only_layers");
-  const int64_t width = keys.size("moe_intermediate_size", 0, 0);
-  for (auto [index, layer] : llvm::enumerate(config.layers)) {
-    layer.dense = (index + 1) % size_t(step) != 0 ||
-                  llvm::is_contained(dense, double(index));
-    if (!layer.dense && width != 0)
-      layer.feedForward = width;
-  }
-}
-
-/// Baichuan's configurations do not say what sets the larger models apart.
+/// What sets Baichuan's models apart: 13B states no positions to turn by and has
+/// ALiBi, and 2 has a head whose rows are normalised, which is known by its
+/// vocabulary or by a key that configurations of the first do not have.
 static void readBaichuan(ConfigKeys &keys, ModelConfig &config) {
-  if (!keys.has("max_position_embeddings"))
-    keys.fail("max_position_embeddings",
-              "expects the positions of a model with rotation, but got none: "
-              "Baichuan 13B has ALiBi, which is not supported");
-  if (config.vocabulary == 125696)
-    keys.fail("vocab_size", "expects a head that is used as it is, but got "
-                            "Baichuan 2's 125696 rows, which are normalised; "
-                            "that is not supported");
-  keys.ignore({"model_max_length"});
+  constexpr int64_t kVocabularyOf2 = 125696;
+  config.alibi = !keys.has("max_position_embeddings");
+  config.normalisedHead =
+      keys.size("vocab_size") == kVocabularyOf2 || keys.has("z_loss_weight");
+  keys.ignore({"model_max_length", "z_loss_weight"});
 }
 
-static void readExperts(ConfigKeys &keys, const Family &family,
-                        ModelConfig &config) {
-  if (!family.experts) {
-    keys.refuse("num_local_experts", "a mixture of experts");
-    keys.refuse("num_experts", "a mixture of experts");
-    return;
-  }
-  config.experts = keys.size(keys.first({"num_local_experts", "num_experts"}));
-  config.expertsUsed = keys.size("num_experts_per_tok");
-  // Mixtral's always are; others say so.
-  config.normaliseExperts =
-      keys.flag("norm_topk_prob", !keys.has("num_experts"));
-  config.sharedFeedForward =
-      keys.size("shared_expert_intermediate_size", 0, 0);
-  readDenseLayers(keys, config);
-  if (config.expertsUsed > config.experts)
-    keys.fail("num_experts_per_tok",
-              "expects at most the " + Twine(config.experts) +
-                  " experts, but got " + Twine(config.expertsUsed));
-}
-
-static void readBiases(ConfigKeys &keys, ModelConfig &config) {
+static void readBiases(ConfigKeys &keys, const Family &family,
+                       ModelConfig &config) {
   const bool attention = keys.flag("attention_bias", false);
   config.biasedQKV |= attention || keys.flag("qkv_bias", false) ||
                       keys.flag("use_qkv_bias", false);
-  config.biasedOutput = attention;
+  // Families whose queries, keys and values always have biases mean these.
+  config.biasedOutput = attention && !family.biasedQKV;
   config.biasedFeedForward = keys.flag("mlp_bias", false);
 }
 
-static void refuseOthers(ConfigKeys &keys) {
+static void refuseOthers(ConfigKeys &keys, const Family &family) {
   keys.refuse("is_encoder_decoder", "an encoder");
   keys.refuse("add_cross_attention", "attention to an encoder");
   keys.refuse("use_bidirectional_attention", "attention to later tokens");
@@ -199,7 +193,8 @@ static void refuseOthers(ConfigKeys &keys) {
               "a scale of scores by the layer");
   keys.refuse("clip_qkv", "clamping of queries, keys and values");
   keys.refuse("use_parallel_residual", "a parallel residual");
-  keys.refuse("num_nextn_predict_layers", "multi-token prediction");
+  if (!family.predictLayers)
+    keys.refuse("num_nextn_predict_layers", "multi-token prediction");
   keys.refuse("qk_layernorm", "a layer norm of queries and keys");
   keys.refuse("text_config", "a model of several modalities");
   keys.refuse("vision_config", "a model of several modalities");
@@ -295,8 +290,13 @@ Expected<CheckpointConfig> mlir::llm::readCheckpointConfig(StringRef path) {
   applyFamily(*family, config);
   config.normOffset = family->gammaLessOne ? 1.0 : 0.0;
   config.tied = keys.flag("tie_word_embeddings", family->tied);
+  config.interleavedPairs = family->interleavedInCheckpoint &&
+                            keys.flag("rope_interleave", true);
 
   result.castAsAWhole = root->contains("dtype") && !keys.has("dtype");
+  if (type == "baichuan")
+    readBaichuan(keys, config);
+  readLatents(keys, *family, config);
   readSizes(keys, config);
   config.normEpsilon = keys.real(
       keys.first({"rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps"}));
@@ -308,13 +308,13 @@ Expected<CheckpointConfig> mlir::llm::readCheckpointConfig(StringRef path) {
   readCheckpointRope(keys, *family, config);
   readScales(keys, *family, config);
   readExperts(keys, *family, config);
-  readBiases(keys, config);
-  if (type == "baichuan")
-    readBaichuan(keys, config);
+  readBiases(keys, *family, config);
   if (const json *quantised = keys.child("quantization_config"))
     config.quantisation =
         readQuantisation(keys.within("quantization_config", *quantised));
-  refuseOthers(keys);
+  if (family->predictLayers)
+    config.predictLayers = keys.size("num_nextn_predict_layers", 0, 0);
+  refuseOthers(keys, *family);
   ignoreOthers(keys);
   keys.finish();
   if (!failure.empty())

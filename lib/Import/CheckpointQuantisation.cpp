@@ -1,5 +1,7 @@
 #include "lib/Import/CheckpointQuantisation.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 using namespace mlir::llm;
@@ -17,6 +19,20 @@ static void expectBits(ConfigKeys &keys, StringRef key, int64_t bits,
   keys.fail(key, "expects one of " + list + " bits, but got " + Twine(bits));
 }
 
+/// How many rows and columns share a scale.
+static void readBlock(ConfigKeys &keys, StringRef key,
+                      CheckpointQuantisation &read) {
+  const std::vector<double> sizes = keys.reals(key);
+  const auto isSize = [](double size) {
+    return size >= 1.0 && size <= 65536.0 && size == std::floor(size);
+  };
+  if (sizes.size() != 2 || !llvm::all_of(sizes, isSize))
+    return keys.fail(key, "expects two whole numbers, of rows and of columns "
+                          "that share a scale, but got others");
+  read.rows = int64_t(sizes[0]);
+  read.group = int64_t(sizes[1]);
+}
+
 /// The weights of a group of compressed-tensors.
 static void readWeights(ConfigKeys keys, CheckpointQuantisation &read) {
   read.bits = keys.size("num_bits");
@@ -31,21 +47,30 @@ static void readWeights(ConfigKeys keys, CheckpointQuantisation &read) {
   const std::string strategy = keys.text("strategy");
   if (strategy == "group")
     read.group = keys.size("group_size");
+  else if (strategy == "block")
+    readBlock(keys, "block_structure", read);
+  else if (strategy == "tensor")
+    read.rows = 0;
   else if (strategy != "channel")
-    keys.fail("strategy", "expects channel or group, but got '" + strategy +
-                              "', which is not supported");
+    keys.fail("strategy", "expects block, channel, group or tensor, but got '" +
+                              strategy + "', which is not supported");
   keys.ignore({"group_size"});
+  if (strategy != "block")
+    keys.refuse("block_structure", "blocks of weights");
   if (!keys.flag("symmetric", true))
     keys.fail("symmetric", "expects true, for zero points of compressed "
                            "tensors are not supported, but got false");
   keys.refuse("dynamic", "a scheme of weights that is made while it runs");
   keys.refuse("actorder", "an order of columns in compressed tensors");
-  keys.refuse("block_structure", "blocks of weights");
   keys.ignore({"observer", "observer_kwargs", "scale_dtype", "zp_dtype"});
   keys.finish();
 }
 
 static void readActivations(ConfigKeys keys, CheckpointQuantisation &read) {
+  // Inputs of floats in 8 bits are not rounded here: the numbers are those that
+  // rounding would come near to.
+  if (read.isFloat && keys.text("type", "int") == "float")
+    return;
   read.activationBits = keys.size("num_bits");
   expectBits(keys, "num_bits", read.activationBits, {8});
   const std::string type = keys.text("type", "int"),
@@ -143,6 +168,24 @@ static void readPacked(ConfigKeys &keys, CheckpointQuantisation &read) {
                "modules_in_block_to_quantize"});
 }
 
+/// The scheme of DeepSeek-V3 and of others after it.
+static void readFP8(ConfigKeys &keys, CheckpointQuantisation &read) {
+  read.bits = 8;
+  read.isFloat = true;
+  const std::string format = keys.text("fmt", "e4m3");
+  if (format != "e4m3")
+    keys.fail("fmt", "expects e4m3, but got '" + format +
+                         "', which is not supported");
+  if (keys.has("weight_block_size"))
+    readBlock(keys, "weight_block_size", read);
+  else
+    read.rows = 0;
+  // Inputs are not rounded, as above; which layers are left out, their tensors
+  // tell.
+  keys.ignore({"activation_scheme", "modules_to_not_convert", "dequantize",
+               "ignored_layers", "kv_cache_scheme"});
+}
+
 CheckpointQuantisation mlir::llm::readQuantisation(ConfigKeys keys) {
   CheckpointQuantisation read;
   const std::string method = keys.text("quant_method");
@@ -152,9 +195,13 @@ CheckpointQuantisation mlir::llm::readQuantisation(ConfigKeys keys) {
   } else if (method == "gptq" || method == "awq") {
     read.method = method == "awq" ? QuantMethod::AWQ : QuantMethod::GPTQ;
     readPacked(keys, read);
+  } else if (method == "fp8") {
+    read.method = QuantMethod::FP8;
+    readFP8(keys, read);
   } else {
     keys.fail("quant_method",
-              "expects awq, compressed-tensors or gptq, but got '" + method +
+              "expects awq, compressed-tensors, fp8 or gptq, but got '" +
+                  method +
                   "', which is not supported");
   }
   keys.finish();

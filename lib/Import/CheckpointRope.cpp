@@ -25,7 +25,8 @@ public:
                                   std::to_string(rope.base));
     const double share = keys.positive(
         "partial_rotary_factor", top.positive("partial_rotary_factor", 1.0));
-    rope.dimensions = int64_t(double(config.keySize) * share);
+    rope.dimensions =
+        config.rotated ? config.rotated : int64_t(double(config.keySize) * share);
     if (rope.dimensions < 2 || rope.dimensions % 2 != 0 ||
         rope.dimensions > config.keySize)
       keys.fail("partial_rotary_factor",
@@ -87,6 +88,8 @@ private:
     const double stated =
         own != 0.0 && ofAll != 0.0 ? magnitude(own) / magnitude(ofAll) : usual;
     rope.attentionFactor = keys.positive("attention_factor", stated) / usual;
+    if (ofAll != 0.0)
+      rope.scoreFactor = magnitude(ofAll) * magnitude(ofAll);
   }
   double magnitude(double scale) const {
     return rope.factor <= 1.0 ? 1.0 : 0.1 * scale * std::log(rope.factor) + 1.0;
@@ -148,7 +151,7 @@ static void readUnrotated(ConfigKeys &keys, const Family &family,
 
 void mlir::llm::readCheckpointRope(ConfigKeys &keys, const Family &family,
                                    ModelConfig &config) {
-  if (config.learnedPositions) {
+  if (config.learnedPositions || config.alibi) {
     for (LayerConfig &layer : config.layers)
       layer.rope = -1;
     return;

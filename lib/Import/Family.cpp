@@ -8,8 +8,29 @@ using llvm::StringRef;
 
 // One row a family, in alphabetical order of what checkpoints call it.
 static const Family kFamilies[] = {
-    // The 7B models; those with ALiBi are refused, see readBaichuan.
+    // What sets its models apart is not in their names: see readBaichuan.
     {.checkpoint = "baichuan", .names = &kBaichuanNames},
+    {
+        .gguf = "deepseek2", // those of V3, too
+        .checkpoint = "deepseek_v2",
+        .names = &kDeepseekNames,
+        .interleavedInGGUF = true,
+        .interleavedInCheckpoint = true,
+        .latentAttention = true,
+        .experts = true,
+        .expertsInGGUF = true,
+        .normaliseExperts = false,
+    },
+    {
+        .checkpoint = "deepseek_v3",
+        .names = &kDeepseekNames,
+        .interleavedInCheckpoint = true,
+        .latentAttention = true,
+        .predictLayers = true,
+        .experts = true,
+        .expertScore = ScoreKind::Sigmoid,
+        .expertBias = true,
+    },
     {
         .gguf = "gemma2",
         .checkpoint = "gemma2",
@@ -56,6 +77,13 @@ static const Family kFamilies[] = {
         .interleavedInGGUF = true,
         .expertsInGGUF = true,
     },
+    {
+        .checkpoint = "mimo", // Qwen 2 but for the further layers
+        .names = &kMimoNames,
+        .windowByFlag = true,
+        .predictLayers = true,
+        .biasedQKV = true,
+    },
     {.checkpoint = "minicpm"},
     {.checkpoint = "mistral"},
     {
@@ -85,6 +113,7 @@ static const Family kFamilies[] = {
         .windowByFlag = true,
         .biasedQKV = true,
         .experts = true,
+        .normaliseExperts = false,
     },
     {
         .gguf = "qwen3",
@@ -100,6 +129,7 @@ static const Family kFamilies[] = {
         .windowByFlag = true,
         .experts = true,
         .expertsInGGUF = true,
+        .normaliseExperts = false,
     },
     {
         .gguf = "smollm3",

@@ -32,8 +32,10 @@ struct Family {
 
   /// Which components of a head turn together. GGUF files of llama-like
   /// families hold the rows of Q and K in an order in which these lie side by
-  /// side; checkpoints never do.
-  bool interleavedInGGUF = false;
+  /// side; checkpoints of few families do.
+  bool interleavedInGGUF = false, interleavedInCheckpoint = false;
+  /// Keys and values are made from a latent.
+  bool latentAttention = false;
   bool learnedPositions = false;
   /// The base of a checkpoint that does not state it.
   double ropeBase = 10000.0;
@@ -50,6 +52,8 @@ struct Family {
   /// `max_window_layers` on.
   bool windowByFlag = false;
 
+  /// Checkpoints may hold layers that predict further tokens.
+  bool predictLayers = false;
   /// Queries, keys and values have biases, whether the file says so or not.
   bool biasedQKV = false;
   /// The embedding is multiplied by the square root of the width.
@@ -61,6 +65,12 @@ struct Family {
   bool tied = false;
   /// Whether checkpoints, or GGUF files, may say that there are experts.
   bool experts = false, expertsInGGUF = false;
+  /// How experts are scored where the file does not say, and whether it gives
+  /// each a number to be chosen by besides.
+  ScoreKind expertScore = ScoreKind::Softmax;
+  bool expertBias = false;
+  /// Weights of the chosen add up to one where the file does not say.
+  bool normaliseExperts = true;
 };
 
 llvm::ArrayRef<Family> families();

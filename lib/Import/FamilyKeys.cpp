@@ -87,6 +87,12 @@ std::string FamilyKeys::text(StringRef key, StringRef absent) {
   return value.str();
 }
 
+bool FamilyKeys::flag(StringRef key, bool absent) {
+  bool value = absent;
+  keep(file.metadata().getBool(full(key), absent), value);
+  return value;
+}
+
 void FamilyKeys::refuse(StringRef key, StringRef what) {
   const GGUFValue *value = file.metadata().find(full(key));
   if (!value)

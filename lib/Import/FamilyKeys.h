@@ -30,6 +30,11 @@ public:
   /// A factor, where 0 stands for a missing key, as converters write it.
   double factor(llvm::StringRef key, double absent);
   std::string text(llvm::StringRef key, llvm::StringRef absent);
+  bool flag(llvm::StringRef key, bool absent);
+  /// Whether the file has a tensor of that name: what some keys leave unsaid.
+  bool hasTensor(const llvm::Twine &name) const {
+    return file.find(name.str());
+  }
 
   /// A key that says nothing about the numbers.
   void ignore(llvm::StringRef key) { known.insert(key); }

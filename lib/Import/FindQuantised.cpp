@@ -75,8 +75,44 @@ struct Search {
       matrix.codes = ofType(tensors, key("weight"), {N, K},
                             {how.isFloat ? Format::F8E4M3 : Format::I8});
     }
+    matrix.scales = how.rows == 1 ? ofType(tensors, key("weight_scale"),
+                                           {N, groups()}, kFloats)
+                                  : scalesOfBlocks({"weight_scale"});
+    return matrix;
+  }
+
+  /// Scales that several rows share, under the first of the names that is there:
+  /// one a block; where there are no blocks one for all, or one a row, for which
+  /// software has several shapes.
+  const WeightTensor *
+  scalesOfBlocks(std::initializer_list<StringRef> names) const {
+    StringRef name = *names.begin();
+    for (StringRef other : llvm::reverse(llvm::ArrayRef(names)))
+      if (tensors.has(key(other)))
+        name = other;
+    const WeightTensor *found = tensors.find(key(name));
+    using Shape = llvm::SmallVector<int64_t, 2>;
+    if (found && how.rows == 0)
+      for (const Shape &shape : {Shape{}, Shape{1, 1}, Shape{N}, Shape{N, 1}})
+        if (llvm::ArrayRef(found->shape) == llvm::ArrayRef(shape))
+          return ofType(tensors, key(name), shape, kFloats);
+    if (how.rows == 0)
+      return ofType(tensors, key(name), {1}, kFloats);
+    return ofType(tensors, key(name), {divideUp(N, how.rows), groups()},
+                  kFloats);
+  }
+
+  std::optional<QuantisedMatrix> fp8() const {
+    const WeightTensor *plain = tensors.find(key("weight"));
+    if (plain && llvm::is_contained(kFloats, plain->format))
+      return std::nullopt; // a layer that was left out
+    QuantisedMatrix matrix = empty();
+    matrix.codes = ofType(tensors, key("weight"), {N, K}, {Format::F8E4M3});
     matrix.scales =
-        ofType(tensors, key("weight_scale"), {N, groups()}, kFloats);
+        scalesOfBlocks({"weight_scale_inv", "weight_scale", "scale"});
+    // What static scales of inputs say is not needed: inputs are not rounded.
+    for (StringRef name : {"input_scale", "activation_scale"})
+      tensors.ignore(key(name));
     return matrix;
   }
 
@@ -142,6 +178,8 @@ mlir::llm::findQuantised(const CheckpointQuantisation &how, StringRef stem,
     return std::nullopt;
   case QuantMethod::CompressedTensors:
     return search.compressed();
+  case QuantMethod::FP8:
+    return search.fp8();
   case QuantMethod::GPTQ:
   case QuantMethod::AWQ:
     return search.split();

@@ -38,6 +38,14 @@ public:
             "attn.bias", "attn.masked_bias"})
         tensors.ignore(prefix + name);
     }
+    for (int64_t index = 0; index < config.predictLayers; ++index) {
+      const std::string stem =
+          names.predictLayer.empty()
+              ? (root + names.layer + Twine(config.layers.size() + index)).str()
+              : (root + names.predictLayer + Twine(index)).str();
+      if (tensors.leaveOut(stem + "."))
+        weights.leftOut.push_back(stem);
+    }
     if (llvm::Error error = tensors.finish(config.architecture))
       return error;
     return weights;
@@ -57,7 +65,9 @@ private:
           tensors.takeOptional(names.head + ".weight", {V, D})};
     else
       weights.output.weight = {tensors.take(names.head + ".weight", {V, D})};
-    weights.tied = !weights.output.weight || isCopy(weights);
+    weights.tied = !weights.output.weight ||
+                   (isCopy(weights) && !config.normalisedHead);
+    weights.output.weight.normalised = config.normalisedHead;
     weights.output.bias = {tensors.takeOptionalVector(names.head + ".bias", V)};
     if (!config.ropes.empty())
       weights.ropeFactors = tensors.takeOptionalVector(
@@ -133,6 +143,8 @@ private:
                   keys = layer.kvHeads * config.keySize,
                   values = layer.kvHeads * config.valueSize;
     const bool biased = config.biasedQKV;
+    if (config.latent)
+      return findLatents(layer, found);
     if (has(names.packedQKV) && !has(names.query)) {
       const int64_t all = queries + keys + values;
       found.q = part(names.packedQKV, all, D, 0, queries, biased);
@@ -152,6 +164,41 @@ private:
         gamma(prefix + names.queryNorm, whole ? queries : config.keySize);
     found.keyNorm =
         gamma(prefix + names.keyNorm, whole ? keys : config.keySize);
+  }
+
+  void findLatents(const LayerConfig &layer, LayerWeights &found) {
+    const int64_t H = layer.heads, E = config.keySize, EV = config.valueSize,
+                  R = config.rotated, D = config.width, latent = config.latent;
+    const bool biased = config.biasedQKV;
+    StringRef query = names.query;
+    int64_t from = D;
+    if (config.queryLatent) {
+      from = config.queryLatent;
+      found.queryLatent = linear(names.queryLatent, from, D, biased);
+      found.queryLatentNorm = gamma(prefix + names.queryLatentNorm, from);
+      query = names.latentQuery;
+    }
+    found.q = linear(query, H * E, from);
+    found.q.weight.heads = H;
+    found.q.weight.lastFirst = R;
+    found.latent = part(names.latent, latent + R, D, 0, latent, biased);
+    found.rotatedKey = part(names.latent, latent + R, D, latent, R, biased);
+    found.latentNorm = gamma(prefix + names.latentNorm, latent);
+    const int64_t own = E - R;
+    if (!has(names.latentKeyValue) && has(names.latentKey)) {
+      found.k.weight.tensor = tensors.take(prefix + names.latentKey + ".weight",
+                                           {H, latent, own});
+      found.k.weight.turnedHeads = true;
+      found.v.weight.tensor = tensors.take(
+          prefix + names.latentValue + ".weight", {H, EV, latent});
+    } else {
+      found.k = found.v = linear(names.latentKeyValue, H * (own + EV), latent);
+      found.k.weight.end = own;
+      found.v.weight.begin = own;
+      found.v.weight.end = own + EV;
+    }
+    found.k.weight.heads = found.v.weight.heads = H;
+    found.o = linear(names.output, D, H * EV, config.biasedOutput);
   }
 
   void findFeedForward(const LayerConfig &layer, LayerWeights &found) {
@@ -178,13 +225,16 @@ private:
     const int64_t D = config.width, X = config.experts;
     const bool apart =
         !names.oneExpert.empty() &&
-        tensors.has(prefix + names.oneExpert + "0." + names.oneUp + ".weight");
+        has((names.oneExpert + "0." + names.oneUp).str());
     found.router = linear(apart ? names.oneRouter : names.router, X, D);
+    if (config.expertBias)
+      found.routerBias = {tensors.takeVector(prefix + names.routerBias, X)};
     if (const int64_t shared = config.sharedFeedForward) {
       found.sharedGate = linear(names.sharedGate, shared, D);
       found.sharedUp = linear(names.sharedUp, shared, D);
       found.sharedDown = linear(names.sharedDown, D, shared);
-      found.sharedRouter = linear(names.sharedRouter, 1, D);
+      if (config.sharedGate)
+        found.sharedRouter = linear(names.sharedRouter, 1, D);
     }
     if (apart) {
       found.gate.weight = stacked(names.oneGate, F, D);
@@ -213,9 +263,20 @@ private:
   WeightRef stacked(StringRef name, int64_t rows, int64_t columns) {
     WeightRef found;
     for (int64_t expert = 0; expert < config.experts; ++expert) {
-      const WeightTensor *tensor = tensors.take(
-          prefix + names.oneExpert + Twine(expert) + "." + name + ".weight",
-          {rows, columns});
+      const std::string stem =
+          (prefix + names.oneExpert + Twine(expert) + "." + name).str();
+      if (std::optional<QuantisedMatrix> quantised = findQuantised(
+              config.quantisation, stem, rows, columns, tensors)) {
+        if (expert != 0) {
+          found.otherQuantised.push_back(*quantised);
+          continue;
+        }
+        found.tensor = quantised->codes;
+        found.quantised = std::move(quantised);
+        continue;
+      }
+      const WeightTensor *tensor =
+          tensors.take(stem + ".weight", {rows, columns});
       if (expert == 0)
         found.tensor = tensor;
       else

@@ -110,9 +110,18 @@ static void readRopeScaling(FamilyKeys &keys, const ModelConfig &config,
   rope.attentionFactor *= keys.factor("rope.scaling.yarn_attn_factor", 1.0);
   rope.betaFast = keys.factor("rope.scaling.yarn_beta_fast", 32.0);
   rope.betaSlow = keys.factor("rope.scaling.yarn_beta_slow", 1.0);
-  keys.refuse("rope.scaling.yarn_log_multiplier",
-              "a multiplier of the logarithm in YaRN");
   keys.ignore("rope.scaling.finetuned");
+  if (config.latent == 0)
+    return keys.refuse("rope.scaling.yarn_log_multiplier",
+                       "a multiplier of the logarithm in YaRN");
+  if (rope.scaling != RopeScaling::Yarn || rope.factor <= 1.0)
+    return keys.ignore("rope.scaling.yarn_log_multiplier");
+  // Scores take the whole magnitude, and rotated vectors none.
+  const double magnitude =
+      1.0 +
+      keys.real("rope.scaling.yarn_log_multiplier") * std::log(rope.factor);
+  rope.scoreFactor = magnitude * magnitude;
+  rope.attentionFactor /= 1.0 + 0.1 * std::log(rope.factor);
 }
 
 static double readBase(FamilyKeys &keys, StringRef key, double absent) {
@@ -120,6 +129,26 @@ static double readBase(FamilyKeys &keys, StringRef key, double absent) {
   if (base <= 1.0)
     keys.fail(key, "expects a number above 1, but got " + std::to_string(base));
   return base;
+}
+
+/// Sizes of latent attention: where the file tells those of heads made from the
+/// latent from those of the latent itself, the former count.
+static void readLatents(FamilyKeys &keys, const Family &family,
+                        ModelConfig &config) {
+  if (!family.latentAttention)
+    return;
+  config.latent = keys.size("attention.kv_lora_rank");
+  config.queryLatent = keys.size("attention.q_lora_rank", 0, 0);
+  config.keySize = keys.size("attention.key_length_mla", config.keySize);
+  config.valueSize = keys.size("attention.value_length_mla", config.valueSize);
+  config.latentEpsilon = config.normEpsilon;
+  config.rotated = keys.size("rope.dimension_count", std::nullopt, 2);
+  if (config.rotated >= config.keySize)
+    keys.fail("rope.dimension_count",
+              "expects fewer than the " + Twine(config.keySize) +
+                  " components of a key, but got " + Twine(config.rotated));
+  for (LayerConfig &layer : config.layers)
+    layer.kvHeads = layer.heads;
 }
 
 static void readRope(FamilyKeys &keys, const Family &family,
@@ -156,10 +185,12 @@ static void readScales(FamilyKeys &keys, const Family &family,
                        ModelConfig &config) {
   const bool byWidth =
       family.layersThatScaleByWidth == int64_t(config.layers.size());
+  const double scores =
+      config.latent ? config.ropes.front().scoreFactor : 1.0;
   const double share = byWidth ? double(config.width) / double(headsOf(config))
                                : double(config.keySize);
   config.attentionScale =
-      keys.factor("attention.scale", 1.0 / std::sqrt(share));
+      keys.factor("attention.scale", scores / std::sqrt(share));
   config.embeddingScale = keys.factor(
       "embedding_scale",
       family.scaledEmbedding ? std::sqrt(double(config.width)) : 1.0);
@@ -176,6 +207,33 @@ static void readScales(FamilyKeys &keys, const Family &family,
   }
 }
 
+/// How a token of a DeepSeek model chooses its experts.
+static void readRouting(FamilyKeys &keys, int64_t firstLayer,
+                        ModelConfig &config) {
+  // Files from before the key are of V2.
+  const int64_t function = keys.size("expert_gating_func", 0, 0);
+  if (function > 2)
+    keys.fail("expert_gating_func",
+              "expects 1 (softmax) or 2 (sigmoid), but got " + Twine(function));
+  config.expertScore =
+      function == 2 ? ScoreKind::Sigmoid : ScoreKind::Softmax;
+  config.expertBias = keys.hasTensor("blk." + Twine(firstLayer) +
+                                     ".exp_probs_b.bias");
+  const int64_t groups = keys.size("expert_group_count", 0, 0);
+  const int64_t best = keys.size("expert_group_used_count", groups, 0);
+  if (groups <= 1)
+    return;
+  config.expertGroups = groups;
+  config.expertTopGroups = best;
+  if (config.experts % groups != 0 || config.experts / groups < 2 || best < 1 ||
+      best > groups || config.experts / groups * best < config.expertsUsed)
+    keys.fail("expert_group_count",
+              "expects equal groups of two experts or more, of which " +
+                  Twine(best) + " hold the " + Twine(config.expertsUsed) +
+                  " experts of a token, but got " + Twine(groups) +
+                  " groups of " + Twine(config.experts) + " experts");
+}
+
 static void readExperts(FamilyKeys &keys, const Family &family,
                         ModelConfig &config) {
   if (!family.expertsInGGUF) {
@@ -190,16 +248,33 @@ static void readExperts(FamilyKeys &keys, const Family &family,
     keys.fail("expert_used_count", "expects 1 to the " + Twine(config.experts) +
                                        " experts, but got " +
                                        Twine(config.expertsUsed));
-  // Files do not say it; of these families all are.
+  // Files of these families do not say it, and all of them are.
   config.normaliseExperts = true;
-  if (const int64_t width = keys.size("expert_feed_forward_length", 0, 0);
-      width != 0 && config.experts != 0)
+  std::vector<int64_t> dense;
+  for (const LayerConfig &layer : config.layers)
+    dense.push_back(layer.feedForward);
+  const int64_t width = keys.size("expert_feed_forward_length", 0, 0);
+  if (width != 0 && config.experts != 0)
     for (LayerConfig &layer : config.layers)
       layer.feedForward = width;
+  if (!family.latentAttention) {
+    keys.refuse("expert_shared_count", "experts that all tokens share");
+    return;
+  }
+  config.normaliseExperts = keys.flag("expert_weights_norm", false);
+  config.expertScale = keys.factor("expert_weights_scale", 1.0);
+  config.sharedFeedForward = keys.size("expert_shared_count", 0, 0) * width;
+  const int64_t leading = keys.size("leading_dense_block_count", 0, 0);
+  for (int64_t index = 0; index < std::min(leading, int64_t(dense.size()));
+       ++index) {
+    LayerConfig &layer = config.layers[size_t(index)];
+    layer.dense = true;
+    layer.feedForward = dense[size_t(index)];
+  }
+  readRouting(keys, leading, config);
 }
 
 static void refuseOthers(FamilyKeys &keys) {
-  keys.refuse("expert_shared_count", "experts that all tokens share");
   keys.refuse("attention.clamp_kqv", "clamping of queries, keys and values");
   keys.refuse("use_parallel_residual", "a parallel residual");
   keys.ignore("tensor_data_layout");
@@ -236,6 +311,7 @@ Expected<ModelConfig> mlir::llm::readGGUFConfig(const GGUFFile &file) {
   config.keySize = headSize(keys, "attention.key_length", config);
   config.valueSize = headSize(keys, "attention.value_length", config);
   readNorm(keys, config);
+  readLatents(keys, *family, config);
   const WeightTensor *embedding = file.find("token_embd.weight");
   config.vocabulary =
       keys.size("vocab_size", embedding ? embedding->rows() : 1);

@@ -2,6 +2,8 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinAttributes.h"
+#include "llvm/ADT/bit.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace mlir::llm;
@@ -32,11 +34,13 @@ Value GraphBuilder::norm(Value x, const NormWeights &norm) {
                              number(config.normEpsilon), IntegerAttr());
 }
 
-Value GraphBuilder::headNorm(Value x, const WeightRef &gamma) {
+Value GraphBuilder::headNorm(Value x, const WeightRef &gamma,
+                             std::optional<double> epsilon) {
   if (!gamma)
     return x;
   return RmsNormOp::create(builder, loc, x.getType(), x, weight(gamma),
-                           number(config.normEpsilon), IntegerAttr());
+                           number(epsilon.value_or(config.normEpsilon)),
+                           IntegerAttr());
 }
 
 Value GraphBuilder::linear(Value x, const LinearWeights &weights,
@@ -73,6 +77,28 @@ Value GraphBuilder::addBlock(Value y, const NormWeights &after,
     y = norm(y, after);
   y = scaled(y, config.residualScale);
   return AddOp::create(builder, loc, y.getType(), residual, y);
+}
+
+/// The slopes of ALiBi (arXiv 2108.12409, section 3): a geometric series; with a
+/// number of heads that is no power of two, the rest are every other slope of
+/// twice as many.
+static std::vector<float> alibiSlopes(int64_t heads) {
+  const auto below = int64_t(llvm::bit_floor(uint64_t(heads)));
+  std::vector<float> slopes;
+  for (int64_t i = 0; i < below; ++i)
+    slopes.push_back(float(std::exp2(-8.0 * double(i + 1) / double(below))));
+  for (int64_t i = 0; below + i < heads; ++i)
+    slopes.push_back(float(std::exp2(-4.0 * double(2 * i + 1) / double(below))));
+  return slopes;
+}
+
+void GraphBuilder::buildSlopes() {
+  if (!config.alibi)
+    return;
+  const int64_t H = config.layers.front().heads;
+  auto type = RankedTensorType::get({H}, builder.getF32Type());
+  slopes = WeightOp::create(
+      builder, loc, DenseElementsAttr::get(type, ArrayRef(alibiSlopes(H))));
 }
 
 void GraphBuilder::buildRotations() {
@@ -124,17 +150,29 @@ Value GraphBuilder::rope(Value x, int64_t index) {
       config.interleavedPairs ? builder.getUnitAttr() : UnitAttr());
 }
 
+GraphBuilder::Heads GraphBuilder::buildHeads(const LayerConfig &layer,
+                                             const LayerWeights &tensors,
+                                             Value x) {
+  if (config.latent)
+    return buildLatentHeads(layer, tensors, x);
+  Heads heads;
+  heads.q = linear(x, tensors.q, {layer.heads, config.keySize});
+  heads.k = linear(x, tensors.k, {layer.kvHeads, config.keySize});
+  heads.v = linear(x, tensors.v, {layer.kvHeads, config.valueSize});
+  heads.q = headNorm(heads.q, tensors.queryNorm);
+  heads.k = headNorm(heads.k, tensors.keyNorm);
+  return heads;
+}
+
 Value GraphBuilder::buildAttention(size_t index, Value hidden) {
   const LayerConfig &layer = config.layers[index];
   const LayerWeights &tensors = weights.layers[index];
   const CacheSlot &cache = caches[index];
   Value x =
       tensors.beforeAttention ? norm(hidden, tensors.beforeAttention) : hidden;
-  Value q = linear(x, tensors.q, {layer.heads, config.keySize});
-  Value k = linear(x, tensors.k, {layer.kvHeads, config.keySize});
-  Value v = linear(x, tensors.v, {layer.kvHeads, config.valueSize});
-  q = rope(headNorm(q, tensors.queryNorm), layer.rope);
-  k = rope(headNorm(k, tensors.keyNorm), layer.rope);
+  auto [q, k, v] = buildHeads(layer, tensors, x);
+  q = rope(q, layer.rope);
+  k = rope(k, layer.rope);
   Value handle =
       KVOp::create(builder, loc, cache.type, cache.symbol, cache.index);
   KVAppendOp::create(builder, loc, handle, k, v, positions, Value());
@@ -142,7 +180,7 @@ Value GraphBuilder::buildAttention(size_t index, Value hidden) {
       layer.window ? builder.getI64IntegerAttr(layer.window) : IntegerAttr();
   Value mixed = AttentionOp::create(
       builder, loc, rowsType({layer.heads, config.valueSize}), q, handle,
-      positions, /*bias=*/Value(), number(config.attentionScale),
+      positions, slopes, number(config.attentionScale),
       number(config.attentionSoftcap, config.attentionSoftcap != 0.0), window,
       /*sinks=*/IntegerAttr(),
       MaskKindAttr::get(module.getContext(), MaskKind::Causal),
@@ -155,13 +193,10 @@ Value GraphBuilder::buildFeedForward(size_t index, Value hidden) {
   const int64_t F = config.layers[index].feedForward;
   Value x = tensors.beforeFeedForward ? norm(hidden, tensors.beforeFeedForward)
                                       : hidden;
-  if (tensors.router.weight) {
-    Value mixed = buildExperts(tensors, F, x);
-    if (tensors.sharedRouter.weight)
-      mixed = AddOp::create(builder, loc, mixed.getType(), mixed,
-                            buildSharedExpert(tensors, x));
-    return addBlock(mixed, tensors.afterFeedForward, hidden);
-  }
+  if (tensors.router.weight)
+    return addBlock(
+        addSharedExpert(tensors, x, buildExperts(tensors, F, x)),
+        tensors.afterFeedForward, hidden);
   Value gate = config.gated ? linear(x, tensors.gate, {F}) : Value();
   Value mixed = linear(x, tensors.up, {F});
   if (gate)
@@ -171,53 +206,6 @@ Value GraphBuilder::buildFeedForward(size_t index, Value hidden) {
     mixed = ActivationOp::create(builder, loc, mixed.getType(),
                                  config.activation, mixed);
   return closeBlock(mixed, tensors.down, tensors.afterFeedForward, hidden);
-}
-
-Value GraphBuilder::buildExperts(const LayerWeights &tensors, int64_t F,
-                                 Value x) {
-  const int64_t k = config.expertsUsed;
-  Value logits = linear(x, tensors.router, {config.experts});
-  auto route = RouteOp::create(
-      builder, loc, logits, /*bias=*/Value(), uint64_t(k), ScoreKind::Softmax,
-      config.normaliseExperts, /*scale=*/FloatAttr(), /*groups=*/IntegerAttr(),
-      /*top_groups=*/IntegerAttr());
-  const auto product = [&](Value input, const WeightRef &ref,
-                           ArrayRef<int64_t> shape, Value combine) -> Value {
-    return ExpertLinearOp::create(builder, loc, rowsType(shape), input,
-                                  route.getIds(), matrix(weight(ref)), combine,
-                                  /*bias=*/Value(), /*residual=*/Value());
-  };
-  Value gate = product(x, tensors.gate.weight, {k, F}, Value());
-  Value up = product(x, tensors.up.weight, {k, F}, Value());
-  Value mixed = GatedActivationOp::create(builder, loc, gate.getType(),
-                                          config.activation, gate, up);
-  return product(mixed, tensors.down.weight, {config.width},
-                 route.getWeights());
-}
-
-Value GraphBuilder::buildSharedExpert(const LayerWeights &tensors, Value x) {
-  const int64_t F = config.sharedFeedForward;
-  Value gate = linear(x, tensors.sharedGate, {F});
-  Value mixed = linear(x, tensors.sharedUp, {F});
-  mixed = GatedActivationOp::create(builder, loc, gate.getType(),
-                                    config.activation, gate, mixed);
-  // A mixture of one: its weight is the sigmoid of the gate.
-  auto route = RouteOp::create(
-      builder, loc, linear(x, tensors.sharedRouter, {1}), /*bias=*/Value(),
-      /*top=*/uint64_t(1), ScoreKind::Sigmoid, /*normalise=*/false,
-      /*scale=*/FloatAttr(), /*groups=*/IntegerAttr(),
-      /*top_groups=*/IntegerAttr());
-  Value down = weight(tensors.sharedDown.weight);
-  auto type = cast<RankedTensorType>(down.getType());
-  down = ReshapeOp::create(builder, loc,
-                           RankedTensorType::get({1, config.width, F},
-                                                 type.getElementType(),
-                                                 type.getEncoding()),
-                           down);
-  return ExpertLinearOp::create(builder, loc, rowsType({config.width}), mixed,
-                                route.getIds(), matrix(down),
-                                route.getWeights(), /*bias=*/Value(),
-                                /*residual=*/Value());
 }
 
 Value GraphBuilder::buildLayer(size_t index, Value hidden) {
@@ -251,6 +239,7 @@ void GraphBuilder::buildForward() {
   positions = body->getArgument(1);
   rows = body->getArgument(2);
   buildRotations();
+  buildSlopes();
 
   Value table = weight(weights.embedding);
   Value hidden = embed(ids, table, config.embeddingScale);

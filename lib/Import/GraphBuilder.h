@@ -32,16 +32,29 @@ private:
   void buildForward();
   Value buildLayer(size_t index, Value hidden);
   Value buildAttention(size_t index, Value hidden);
+  /// Queries, keys and values of a token's heads, before they are rotated.
+  struct Heads {
+    Value q, k, v;
+  };
+  Heads buildHeads(const LayerConfig &layer, const LayerWeights &tensors,
+                   Value x);
+  /// The same from latents.
+  Heads buildLatentHeads(const LayerConfig &layer, const LayerWeights &tensors,
+                         Value x);
   Value buildFeedForward(size_t index, Value hidden);
   Value buildExperts(const LayerWeights &tensors, int64_t F, Value x);
-  /// The expert that all tokens share, times the token's gate.
-  Value buildSharedExpert(const LayerWeights &tensors, Value x);
+  /// `mixed` and what the expert adds that all tokens share; with a gate, times
+  /// the token's.
+  Value addSharedExpert(const LayerWeights &tensors, Value x, Value mixed);
   Value embed(Value ids, Value table, double scale);
 
   /// A weight as it lies in the file, and what the reference says of it.
   Value weight(const WeightRef &ref, Value order = {});
   /// A tensor of the file.
   Value stored(const WeightTensor &tensor);
+  /// The rows of each head that `ref` takes, in its order.
+  Value headRows(Value matrix, const WeightRef &ref);
+  Value scalesOfRows(const QuantisedMatrix &matrix);
   /// A matrix that the file splits; with `order` its columns in that order.
   Value assembled(const QuantisedMatrix &matrix, Value order);
   /// The order of columns in which the groups of a matrix lie one after
@@ -56,8 +69,10 @@ private:
   /// options want that explicit.
   Value matrix(Value stored);
   Value norm(Value x, const NormWeights &norm);
-  /// A norm of each head, or of all together.
-  Value headNorm(Value x, const WeightRef &gamma);
+  /// A norm of each head, or of all together; the model's epsilon unless one is
+  /// given.
+  Value headNorm(Value x, const WeightRef &gamma,
+                 std::optional<double> epsilon = std::nullopt);
   /// `residual` may be null; the result is `TxN`, or `TxHxE` where `shape` has
   /// two sizes.
   Value linear(Value x, const LinearWeights &weights, ArrayRef<int64_t> shape,
@@ -69,6 +84,7 @@ private:
   /// The sum of the two; `y` is normed and scaled first.
   Value addBlock(Value y, const NormWeights &after, Value residual);
   void buildRotations();
+  void buildSlopes();
   Value rope(Value x, int64_t index);
   Value scaled(Value x, double factor);
   RankedTensorType rowsType(ArrayRef<int64_t> row);
@@ -83,6 +99,7 @@ private:
   OpBuilder builder;
   Location loc;
   Value ids, positions, rows;
+  Value slopes; ///< of ALiBi, or null
   /// Of each of the model's rotations.
   struct Rotation {
     Value frequencies; ///< null where a base says it all

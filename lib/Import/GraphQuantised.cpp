@@ -41,6 +41,34 @@ static LayoutKind layoutOf(const QuantisedMatrix &matrix) {
   }
 }
 
+/// Scales of a matrix `NxK`, a row each, from those that rows share: copies side
+/// by side, which make as many rows.
+Value GraphBuilder::scalesOfRows(const QuantisedMatrix &matrix) {
+  Value value = stored(*matrix.scales);
+  auto type = cast<RankedTensorType>(value.getType());
+  const auto shaped = [&](int64_t rows, int64_t columns) {
+    return RankedTensorType::get({rows, columns}, type.getElementType());
+  };
+  const int64_t N = matrix.rows, all = type.getNumElements();
+  if (type.getRank() != 2) // one a row, or one for all
+    value = ReshapeOp::create(builder, loc, shaped(all, 1), value);
+  type = cast<RankedTensorType>(value.getType());
+  const int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
+  if (rows == N)
+    return value;
+  const int64_t times = matrix.how.rows ? matrix.how.rows : N;
+  int64_t copies = 1;
+  for (; copies < times; copies *= 2)
+    value = ConcatOp::create(builder, loc, ValueRange{value, value}, 1);
+  if (copies != times)
+    value = SliceOp::create(builder, loc, value, 0, times * columns, 1);
+  value =
+      ReshapeOp::create(builder, loc, shaped(rows * times, columns), value);
+  if (rows * times != N)
+    value = SliceOp::create(builder, loc, value, 0, N, 0);
+  return value;
+}
+
 Value GraphBuilder::assembled(const QuantisedMatrix &matrix, Value order) {
   // Codes and zero points are integers to the dialect, those of FP8 too.
   const auto integers = [&](const WeightTensor &tensor) -> Value {
@@ -62,11 +90,13 @@ Value GraphBuilder::assembled(const QuantisedMatrix &matrix, Value order) {
   auto type = RankedTensorType::get(
       {N, K}, QuantizedType::get(context, codeOf(matrix), level),
       LayoutAttr::get(context, layoutOf(matrix)));
+  Value scales = matrix.how.rows == 1 ? stored(*matrix.scales)
+                                      : scalesOfRows(matrix);
   SmallVector<Value, 1> zeros;
   if (matrix.zeros)
     zeros.push_back(integers(*matrix.zeros));
   return AssembleOp::create(builder, loc, type, integers(*matrix.codes),
-                            ValueRange{stored(*matrix.scales)}, zeros,
+                            ValueRange{scales}, zeros,
                             /*codebook=*/Value(), /*patterns=*/Value(), order);
 }
 

@@ -82,7 +82,11 @@ static DictionaryAttr describe(OpBuilder &builder, const ModelConfig &config,
 }
 
 void GraphBuilder::buildSymbols(const WeightSource &source) {
-  module->setAttr("llm.model", describe(builder, config, source));
+  NamedAttrList description(describe(builder, config, source));
+  if (!weights.leftOut.empty())
+    description.set("left_out",
+                    builder.getStringAttr(llvm::join(weights.leftOut, ", ")));
+  module->setAttr("llm.model", description.getDictionary(builder.getContext()));
   builder.setInsertionPointToEnd(module.getBody());
   SourceOp::create(
       builder, loc, builder.getStringAttr(kSource),

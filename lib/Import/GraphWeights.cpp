@@ -33,10 +33,12 @@ Value GraphBuilder::weight(const WeightRef &ref, Value order) {
   Value value =
       ref.quantised ? assembled(*ref.quantised, order) : stored(*ref.tensor);
   auto type = cast<RankedTensorType>(value.getType());
-  if (!ref.others.empty()) {
+  if (!ref.others.empty() || !ref.otherQuantised.empty()) {
     SmallVector<Value> all{value};
     for (const WeightTensor *other : ref.others)
       all.push_back(stored(*other));
+    for (const QuantisedMatrix &other : ref.otherQuantised)
+      all.push_back(assembled(other, /*order=*/Value()));
     const int64_t N = type.getDimSize(0), K = type.getDimSize(1);
     const auto X = int64_t(all.size());
     value = ConcatOp::create(builder, loc, all, 0);
@@ -45,10 +47,37 @@ Value GraphBuilder::weight(const WeightRef &ref, Value order) {
   }
   if (ref.transposed)
     value = TransposeOp::create(builder, loc, value, ArrayRef<int64_t>{1, 0});
+  if (ref.turnedHeads) {
+    // Blocks of quantised numbers cannot be turned.
+    if (isa<QuantizedType>(type.getElementType()))
+      value = DequantizeOp::create(
+          builder, loc,
+          RankedTensorType::get(type.getShape(), builder.getF32Type()), value);
+    value =
+        TransposeOp::create(builder, loc, value, ArrayRef<int64_t>{0, 2, 1});
+    type = cast<RankedTensorType>(value.getType());
+  }
+  // Heads that are stacked are rows of one matrix.
+  if (ref.heads && type.getRank() == 3) {
+    type = reshaped(type, {type.getDimSize(0) * type.getDimSize(1),
+                           type.getDimSize(2)});
+    return ReshapeOp::create(builder, loc, type, value);
+  }
+  if (ref.heads)
+    return headRows(value, ref);
   // Rows of a matrix, of each matrix of a stack, or of a vector.
   if (ref.begin != ref.end)
     value = SliceOp::create(builder, loc, value, ref.begin, ref.end,
                             std::max<int64_t>(0, type.getRank() - 2));
+  if (ref.normalised) // to length 1, as torch.nn.functional.normalize does
+    value = RmsNormOp::create(builder, loc,
+                              RankedTensorType::get(
+                                  cast<RankedTensorType>(value.getType())
+                                      .getShape(),
+                                  builder.getF32Type()),
+                              value,
+                              /*gamma=*/Value(), number(1e-24),
+                              builder.getI64IntegerAttr(1));
   if (ref.offset != 0.0)
     value =
         OffsetOp::create(builder, loc,

@@ -42,6 +42,12 @@ build(MLIRContext *context, const ModelConfig &config, const TensorNames &names,
   if (Error error = findWeights(config, names, source).moveInto(weights))
     return error;
 
+  for (const std::string &name : weights.leftOut)
+    emitWarning(UnknownLoc::get(context))
+        << "'" << source.path() << "' holds '" << name
+        << "', a layer that predicts further tokens; it is left out, and what "
+           "the model says of the next token is whole without it";
+
   context->loadDialect<LLMDialect, func::FuncDialect>();
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(context));
   GraphBuilder(*module, config, weights, options).build(source);

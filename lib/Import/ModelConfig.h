@@ -40,6 +40,14 @@ struct ModelConfig {
   int64_t keySize = 0;    ///< E
   int64_t valueSize = 0;  ///< E of values
 
+  /// Latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1): keys and
+  /// values of all heads are made from so many numbers a token, and one rotated
+  /// key is shared by the heads; 0: they are made from the layer's input.
+  int64_t latent = 0;
+  int64_t queryLatent = 0; ///< the same of queries, or 0
+  int64_t rotated = 0;     ///< components of a key that turn; 0: a share of it
+  double latentEpsilon = 0.0; ///< of the norms of latents
+
   // Norms: before each block, after it, or both; one before the head.
   NormKind norm = NormKind::Rms;
   double normEpsilon = 0.0;
@@ -61,7 +69,11 @@ struct ModelConfig {
   /// counts all the same), or must be two; without a value the file decides.
   std::optional<bool> tied;
 
+  bool normalisedHead = false; ///< rows of the head are divided by their length
+
   bool learnedPositions = false; ///< a row for each position is embedded
+  /// Scores fall with the distance, by a slope for each head (ALiBi).
+  bool alibi = false;
   std::vector<RopeConfig> ropes;
   /// A rotated pair is (2i, 2i + 1), else (i, i + dims/2).
   bool interleavedPairs = false;
@@ -71,9 +83,20 @@ struct ModelConfig {
 
   /// X; 0: feed-forward blocks are dense. Each token goes to `expertsUsed`.
   int64_t experts = 0, expertsUsed = 0;
+  ScoreKind expertScore = ScoreKind::Softmax;
+  /// A number is added to the score of each when they are chosen, not to its
+  /// weight.
+  bool expertBias = false;
   bool normaliseExperts = false; ///< weights of the chosen add up to one
-  /// F of one more expert, which all tokens share, each by a gate; 0: none.
+  double expertScale = 1.0;      ///< on these weights
+  /// Only the best `expertTopGroups` of so many groups take part; 0: no groups.
+  int64_t expertGroups = 0, expertTopGroups = 0;
+  /// F of one more expert, which all tokens share; 0: none.
   int64_t sharedFeedForward = 0;
+  bool sharedGate = false; ///< each token has a gate to it
+
+  /// Layers beside the model that predict further tokens, and are left out.
+  int64_t predictLayers = 0;
 
   CheckpointQuantisation quantisation; ///< of the products of layers
 

@@ -66,6 +66,16 @@ void TensorTable::ignore(const Twine &key) {
     taken.insert(tensor);
 }
 
+bool TensorTable::leaveOut(llvm::StringRef prefix) {
+  bool any = false;
+  for (const WeightTensor &tensor : source.tensors())
+    if (llvm::StringRef(tensor.key).starts_with(prefix)) {
+      taken.insert(&tensor);
+      any = true;
+    }
+  return any;
+}
+
 llvm::Error TensorTable::finish(llvm::StringRef architecture) const {
   if (!failure.empty())
     return llvm::createStringError(failure);

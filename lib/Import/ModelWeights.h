@@ -19,9 +19,18 @@ struct WeightRef {
   std::optional<QuantisedMatrix> quantised = {};
   /// More of the same shape, stacked behind it along a new first dimension.
   llvm::SmallVector<const WeightTensor *, 0> others = {};
+  /// The same where the file splits them: `quantised` of each.
+  std::vector<QuantisedMatrix> otherQuantised = {};
   bool transposed = false;    ///< the file has `KxN`
   int64_t begin = 0, end = 0; ///< rows that are taken; all where both are 0
+  /// Rows belong to so many heads, and `begin` and `end` count those of each;
+  /// 0: they count all rows.
+  int64_t heads = 0;
+  int64_t lastFirst = 0; ///< so many last rows of each head go first
+  /// The file has `HxKxN`, a turned matrix a head.
+  bool turnedHeads = false;
   double offset = 0.0;        ///< added to every number
+  bool normalised = false;    ///< rows are divided by their length
 
   explicit operator bool() const { return tensor != nullptr; }
 };
@@ -42,9 +51,13 @@ struct LayerWeights {
   NormWeights beforeAttention, afterAttention;
   LinearWeights q, k, v, o; ///< none where the layer has no attention
   WeightRef queryNorm, keyNorm;
+  /// Latent attention: where q, k and v come from, and the key's rotated part.
+  LinearWeights queryLatent, latent, rotatedKey;
+  WeightRef queryLatentNorm, latentNorm;
   NormWeights beforeFeedForward, afterFeedForward;
   LinearWeights gate, up, down; ///< of all experts where there is a router
   LinearWeights router;
+  WeightRef routerBias; ///< on the scores
   LinearWeights sharedGate, sharedUp, sharedDown, sharedRouter;
 };
 
@@ -55,6 +68,9 @@ struct ModelWeights {
   LinearWeights output;                      ///< its weight is empty where tied
   const WeightTensor *ropeFactors = nullptr; ///< divisors of RoPE frequencies
   std::vector<LayerWeights> layers;
+  /// Parts of the file that predict further tokens, by the names of their
+  /// tensors, which nothing of the above needs.
+  std::vector<std::string> leftOut;
 };
 
 /// Tensors of a source, handed out by key with a check of shape and type. The
@@ -82,6 +98,8 @@ public:
   }
   /// A tensor that software of the time wrote and nobody reads.
   void ignore(const llvm::Twine &key);
+  /// Leaves out all tensors that begin so; whether there are any.
+  bool leaveOut(llvm::StringRef prefix);
 
   void fail(const llvm::Twine &message);
   /// The first error; or one that names the tensors nobody took.

@@ -29,6 +29,8 @@ struct RopeConfig {
   double factor = 1.0;
   int64_t originalContext = 0; ///< that the frequencies were trained for
   double attentionFactor = 1.0;
+  /// Yarn: what latent attention multiplies its scores by besides.
+  double scoreFactor = 1.0;
   /// Yarn: how much of the ramp applies.
   double extrapolation = 1.0;
   /// Yarn: turns over the original context above which a pair is kept, and

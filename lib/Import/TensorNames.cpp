@@ -19,14 +19,26 @@ const TensorNames kGGUFNames = {
     .output = "attn_output",
     .queryNorm = "attn_q_norm",
     .keyNorm = "attn_k_norm",
+    .queryLatent = "attn_q_a",
+    .queryLatentNorm = "attn_q_a_norm",
+    .latentQuery = "attn_q_b",
+    .latent = "attn_kv_a_mqa",
+    .latentNorm = "attn_kv_a_norm",
+    .latentKeyValue = "attn_kv_b",
+    .latentKey = "attn_k_b",
+    .latentValue = "attn_v_b",
     .gate = "ffn_gate",
     .up = "ffn_up",
     .packedGateUp = "ffn_up",
     .down = "ffn_down",
     .router = "ffn_gate_inp",
+    .routerBias = "exp_probs_b.bias",
     .expertGate = "ffn_gate_exps",
     .expertUp = "ffn_up_exps",
     .expertDown = "ffn_down_exps",
+    .sharedGate = "ffn_gate_shexp",
+    .sharedUp = "ffn_up_shexp",
+    .sharedDown = "ffn_down_shexp",
 };
 
 static constexpr TensorNames llamaNames() {
@@ -89,9 +101,31 @@ static constexpr TensorNames qwenMoeNames() {
   return names;
 }
 
+static constexpr TensorNames deepseekNames() {
+  TensorNames names = qwenMoeNames();
+  names.queryLatent = "self_attn.q_a_proj";
+  names.queryLatentNorm = "self_attn.q_a_layernorm";
+  names.latentQuery = "self_attn.q_b_proj";
+  names.latent = "self_attn.kv_a_proj_with_mqa";
+  names.latentNorm = "self_attn.kv_a_layernorm";
+  names.latentKeyValue = "self_attn.kv_b_proj";
+  names.routerBias = "mlp.gate.e_score_correction_bias";
+  names.sharedGate = "mlp.shared_experts.gate_proj";
+  names.sharedUp = "mlp.shared_experts.up_proj";
+  names.sharedDown = "mlp.shared_experts.down_proj";
+  names.sharedRouter = "";
+  return names;
+}
+
 static constexpr TensorNames baichuanNames() {
   TensorNames names = llamaNames();
   names.packedQKV = "self_attn.W_pack";
+  return names;
+}
+
+static constexpr TensorNames mimoNames() {
+  TensorNames names = llamaNames();
+  names.predictLayer = "mtp_layers.";
   return names;
 }
 
@@ -100,6 +134,8 @@ const TensorNames kSandwichNames = sandwichNames();
 const TensorNames kMixtralNames = mixtralNames();
 const TensorNames kQwenMoeNames = qwenMoeNames();
 const TensorNames kBaichuanNames = baichuanNames();
+const TensorNames kDeepseekNames = deepseekNames();
+const TensorNames kMimoNames = mimoNames();
 
 const TensorNames kGPT2Names = {
     .root = "transformer.",

@@ -21,12 +21,20 @@ struct TensorNames {
   llvm::StringRef query = "", key = "", value = "", packedQKV = "";
   llvm::StringRef output, queryNorm = "", keyNorm = "";
 
+  /// Latents: that of queries, its norm, queries from it; that of keys and
+  /// values with the rotated key behind it, its norm, and keys and values from
+  /// it, as rows of one tensor, a head after the other, or apart.
+  llvm::StringRef queryLatent = "", queryLatentNorm = "", latentQuery = "";
+  llvm::StringRef latent = "", latentNorm = "", latentKeyValue = "";
+  llvm::StringRef latentKey = "", latentValue = "";
+
   /// Gate and up apart, or as rows of one tensor.
   llvm::StringRef gate = "", up = "", packedGateUp = "", down = "";
 
-  /// Experts: the product that routes, and tensors of all experts
-  /// (`XxNxK`), gate and up apart or as rows of one.
-  llvm::StringRef router = "", expertGate = "", expertUp = "";
+  /// Experts: the product that routes, what is added to its scores (the whole
+  /// name), and tensors of all experts (`XxNxK`), gate and up apart or as rows
+  /// of one.
+  llvm::StringRef router = "", routerBias = "", expertGate = "", expertUp = "";
   llvm::StringRef packedExpertGateUp = "", expertDown = "";
   /// What follows the name of a tensor of all experts: ".weight", or nothing.
   llvm::StringRef expertSuffix = ".weight";
@@ -38,6 +46,9 @@ struct TensorNames {
   llvm::StringRef sharedGate = "", sharedUp = "", sharedDown = "";
   llvm::StringRef sharedRouter = "";
 
+  /// Layers that predict further tokens; empty: they are numbered on.
+  llvm::StringRef predictLayer = "";
+
   /// Matrices of layers are stored `KxN`.
   bool transposed = false;
 };
@@ -47,7 +58,7 @@ extern const TensorNames kGGUFNames;
 /// Checkpoints in the manner of Llama; norms after the blocks change what the
 /// one before the feed-forward block is called.
 extern const TensorNames kLlamaNames, kSandwichNames, kGPT2Names, kMixtralNames,
-    kQwenMoeNames, kBaichuanNames;
+    kQwenMoeNames, kBaichuanNames, kDeepseekNames, kMimoNames;
 
 } // namespace mlir::llm
 

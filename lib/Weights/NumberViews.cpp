@@ -133,6 +133,27 @@ private:
   double amount;
 };
 
+class Normalise final : public Changed {
+public:
+  Normalise(Expr source, double count, double epsilon, Format format)
+      : Changed(std::move(source), format), count(count), epsilon(epsilon) {}
+
+private:
+  void change(int64_t, MutableArrayRef<double> rows) const override {
+    for (; !rows.empty(); rows = rows.drop_front(size_t(columns()))) {
+      MutableArrayRef<double> row = rows.take_front(size_t(columns()));
+      double squares = 0.0;
+      for (double number : row)
+        squares += number * number;
+      const double factor = 1.0 / std::sqrt(squares / count + epsilon);
+      for (double &number : row)
+        number *= factor;
+    }
+  }
+
+  double count, epsilon;
+};
+
 class Hadamard final : public Changed {
 public:
   Hadamard(Expr source, int64_t block, std::vector<double> signs, bool inverse,
@@ -246,6 +267,10 @@ Expr scale(Expr input, std::vector<double> factors, int64_t axis,
 
 Expr offset(Expr input, double amount) {
   return std::make_unique<Offset>(std::move(input), amount);
+}
+
+Expr normalise(Expr input, double count, double epsilon, Format format) {
+  return std::make_unique<Normalise>(std::move(input), count, epsilon, format);
 }
 
 Expr hadamard(Expr input, int64_t block, std::vector<double> signs,

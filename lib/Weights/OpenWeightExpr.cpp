@@ -43,7 +43,7 @@ public:
     return llvm::TypeSwitch<Operation *, FailureOr<Expr>>(op)
         .Case<WeightOp, SliceOp, ConcatOp, GatherOp, ScaleAxisOp, OffsetOp,
               TransposeOp, ReshapeOp, DequantizeOp, RelayoutOp, AssembleOp, ArgsortOp,
-              HadamardOp>(
+              HadamardOp, RmsNormOp>(
             [&](auto typed) { return openOp(typed); })
         .Default([](Operation *other) {
           return other->emitOpError("cannot be evaluated while weights are "
@@ -222,6 +222,19 @@ private:
     return offset(std::move(*input), double(op.getAmount().convertToFloat()));
   }
 
+  FailureOr<Expr> openOp(RmsNormOp op) {
+    if (op.getGamma())
+      return op.emitOpError("expects a weight that is normalised without "
+                            "factors, but got a gamma");
+    FailureOr<Expr> input = open(op.getInput());
+    if (failed(input))
+      return failure();
+    const int64_t width = (*input)->columns();
+    return normalise(std::move(*input), double(op.getCount().value_or(width)),
+                     op.getEps().convertToDouble(),
+                     floatFormat(cast<RankedTensorType>(op.getType())));
+  }
+
   FailureOr<Expr> openOp(HadamardOp op) {
     FailureOr<Expr> input = open(op.getInput());
     if (failed(input))
@@ -312,7 +325,7 @@ bool mlir::llm::isWeightExpr(Value value) {
   if (isa<WeightOp>(op) || matchPattern(op, m_Constant()))
     return true;
   return isa<SliceOp, ConcatOp, GatherOp, ScaleAxisOp, OffsetOp, TransposeOp,
-             ReshapeOp, DequantizeOp, RelayoutOp, AssembleOp, ArgsortOp, HadamardOp>(op) &&
+             ReshapeOp, DequantizeOp, RelayoutOp, AssembleOp, ArgsortOp, HadamardOp, RmsNormOp>(op) &&
          llvm::all_of(op->getOperands(), isWeightExpr);
 }
 

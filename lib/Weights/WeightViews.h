@@ -46,6 +46,9 @@ Expr scale(Expr input, std::vector<double> factors, int64_t axis,
 /// Every number plus a constant, in f32.
 Expr offset(Expr input, double amount);
 
+/// Every row divided by sqrt(sum of its squares / count + epsilon).
+Expr normalise(Expr input, double count, double epsilon, Format format);
+
 /// The Walsh-Hadamard transform of blocks of each row, as `llm.hadamard` has it;
 /// `signs` has a number for each column, or none.
 Expr hadamard(Expr input, int64_t block, std::vector<double> signs,

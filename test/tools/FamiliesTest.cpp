@@ -147,7 +147,8 @@ INSTANTIATE_TEST_SUITE_P(Tiny, TinyOnDevice,
 std::vector<std::string> deviceVariants() {
   if (!std::getenv("SPRIG_ALL_VARIANTS"))
     return {"llama-odd-widths", "llama-all-biases", "stablelm-bias",
-            "granite",          "smollm3-list",     "qwen3-moe-dense-layer"};
+            "granite",          "smollm3-list",     "qwen3-moe-dense-layer",
+            "deepseek-v3",      "baichuan2-alibi-bf16", "phi3-beyond"};
   return mlir::llm::testing::variantNames();
 }
 INSTANTIATE_TEST_SUITE_P(Generated, VariantsOnDevice,

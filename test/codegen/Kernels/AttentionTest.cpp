@@ -13,11 +13,15 @@ struct Case {
   uint32_t base, width;
 };
 
+/// The slope of a head's bias.
+float slopeOf(int64_t head) { return 0.4f / float(1 + head); }
+
 std::vector<double> expected(const Case &c, const std::vector<float> &q,
                              const std::vector<float> &keys,
                              const std::vector<float> &values) {
   const AttentionSpec &s = c.spec;
-  std::vector<double> y(size_t(c.width) * s.heads * s.headSize);
+  const int64_t EV = s.valueNumbers();
+  std::vector<double> y(size_t(c.width) * s.heads * EV);
   for (uint32_t t = 0; t < c.width; ++t)
     for (int64_t h = 0; h < s.heads; ++h) {
       int64_t g = h / (s.heads / s.kvHeads), position = c.base + t;
@@ -35,6 +39,8 @@ std::vector<double> expected(const Case &c, const std::vector<float> &q,
         sum *= s.scale;
         if (s.softcap != 0)
           sum = s.softcap * std::tanh(sum / s.softcap);
+        if (s.bias)
+          sum += double(slopeOf(h)) * double(j - position);
         score.push_back(sum);
         seen.push_back(j);
         most = std::max(most, sum);
@@ -43,9 +49,10 @@ std::vector<double> expected(const Case &c, const std::vector<float> &q,
       for (double &value : score)
         total += value = std::exp(value - most);
       for (size_t i = 0; i < seen.size(); ++i)
-        for (int64_t e = 0; e < s.headSize; ++e)
-          y[row + e] += score[i] / total *
-                        values[(seen[i] * s.kvHeads + g) * s.headSize + e];
+        for (int64_t e = 0; e < EV; ++e)
+          y[(size_t(t) * s.heads + h) * EV + e] +=
+              score[i] / total *
+              values[(seen[i] * s.kvHeads + g) * s.headSize + e];
     }
   return y;
 }
@@ -74,10 +81,17 @@ std::vector<float> attend(const Case &c, const TargetProfile &profile,
   padded.resize(rows * size_t(s.heads * s.headSize));
   std::vector<Bytes> buffers = {
       toBytes(padded), toBytes(control(c.base, c.width, s.capacity)),
-      poisoned(keys), poisoned(values), unwritten(padded.size())};
+      poisoned(keys), poisoned(values),
+      unwritten(rows * size_t(s.heads * s.valueNumbers()))};
   if (s.parts) {
     buffers.push_back(unwritten(padded.size() * s.parts));
     buffers.push_back(unwritten(rows * s.heads * s.parts * 2));
+  }
+  if (s.bias) {
+    std::vector<float> slopes;
+    for (int64_t h = 0; h < s.heads; ++h)
+      slopes.push_back(slopeOf(h));
+    buffers.push_back(toBytes(slopes));
   }
   run(*kernel, buffers, c.width);
   if (s.parts) {
@@ -91,7 +105,7 @@ std::vector<float> attend(const Case &c, const TargetProfile &profile,
     buffers[4] = rest[3];
   }
   std::vector<float> y = fromBytes<float>(buffers[4]);
-  y.resize(q.size());
+  y.resize(size_t(c.width) * s.heads * s.valueNumbers());
   return y;
 }
 
@@ -110,8 +124,8 @@ void check(const Case &c, const TargetProfile &profile, uint64_t seed) {
   std::vector<float> keys = stored(random.numbers(cache)),
                      values = stored(random.numbers(cache));
   std::vector<float> y = attend(c, profile, q, keys, values);
-  ASSERT_EQ(y.size(), q.size());
   std::vector<double> right = expected(c, q, keys, values);
+  ASSERT_EQ(y.size(), right.size());
   for (size_t i = 0; i < y.size(); ++i)
     ASSERT_NEAR(y[i], right[i], 3e-5)
         << "base " << c.base << " width " << c.width << " number " << i
@@ -162,6 +176,21 @@ TEST(Attention, SeededSweep) {
             100 + i);
     }
   }
+}
+
+TEST(Attention, ShorterValuesAndSlopes) {
+  SKIP_WITHOUT_DEVICE();
+  for (auto [size, valueSize] : {std::pair(24, 16), {64, 30}, {24, 0}})
+    for (StringRef target :
+         {StringRef(deviceProfile().name), StringRef("generic")}) {
+      AttentionSpec spec = shape(6, 2, size, 160);
+      spec.split = 64, spec.valueSize = valueSize, spec.bias = valueSize != 30;
+      for (uint32_t width : {1u, 7u}) {
+        spec.tokens = spec.tokensFor(width, profile(target));
+        check({spec, 130, width}, profile(target), width);
+        check({apart(spec, width), 70, width}, profile(target), width);
+      }
+    }
 }
 
 TEST(Attention, Edges) {

@@ -9,6 +9,27 @@
 namespace mlir::llm::test {
 namespace {
 
+/// Whether fewer than `top_groups` groups are better than that of expert `i`.
+bool inBestGroups(const RouteSpec &spec, const std::vector<double> &score,
+                  const float *bias, size_t i) {
+  if (!spec.groups)
+    return true;
+  const size_t size = score.size() / size_t(spec.groups);
+  std::vector<double> totals;
+  for (size_t begin = 0; begin < score.size(); begin += size) {
+    std::vector<double> group;
+    for (size_t expert = begin; expert < begin + size; ++expert)
+      group.push_back(score[expert] + (bias ? bias[expert] : 0));
+    std::sort(group.begin(), group.end(), std::greater<>());
+    totals.push_back(group[0] + group[1]);
+  }
+  int64_t better = 0;
+  for (size_t g = 0; g < totals.size(); ++g)
+    better += totals[g] > totals[i / size] ||
+              (totals[g] == totals[i / size] && g < i / size);
+  return better < spec.topGroups;
+}
+
 /// Scores by the definition, and the ids in the order that they are chosen.
 void checkRoute(const RouteSpec &spec, const TargetProfile &profile,
                 uint32_t width, uint64_t seed) {
@@ -40,8 +61,10 @@ void checkRoute(const RouteSpec &spec, const TargetProfile &profile,
                                          : 1 / (1 + std::exp(-double(row[i])));
       key[i] = spec.bias ? score[i] + bias[i] : row[i];
     }
-    std::vector<size_t> order(X);
-    std::iota(order.begin(), order.end(), 0);
+    std::vector<size_t> order;
+    for (size_t i = 0; i < X; ++i)
+      if (inBestGroups(spec, score, spec.bias ? bias.data() : nullptr, i))
+        order.push_back(i);
     std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
       return key[a] != key[b] ? key[a] > key[b] : a < b;
     });
@@ -69,6 +92,12 @@ TEST(Route, SeededSweep) {
     spec.normalise = random.below(2);
     spec.bias = random.below(2);
     spec.scale = random.below(2) ? 2.5 : 0;
+    if (i % 3 == 2) {
+      spec.experts = random.among<int64_t>({8, 24, 48});
+      spec.groups = random.among<int64_t>({2, 4});
+      spec.topGroups = 1 + random.below(uint32_t(spec.groups));
+      spec.top = std::min(spec.top, spec.experts / spec.groups * spec.topGroups);
+    }
     checkRoute(spec, i % 4 == 3 ? profile("generic") : deviceProfile(),
                random.among<uint32_t>({1, 5, 64}), uint64_t(i));
   }

@@ -19,12 +19,15 @@ void check(const Case &c, const TargetProfile &profile, uint64_t seed) {
   ASSERT_TRUE(kernel);
   Random random(seed);
   int64_t E = s.headSize, queries = s.heads * E, keys = s.kvHeads * E;
+  const int64_t EV = s.valueNumbers(), values = s.kvHeads * EV;
   std::vector<float> q = random.numbers(c.width * queries),
                      k = random.numbers(c.width * keys),
-                     v = random.numbers(c.width * keys);
-  std::vector<double> frequencies;
-  for (int64_t i = 0; i < s.dims / 2; ++i)
+                     v = random.numbers(c.width * values);
+  std::vector<double> frequencies, further;
+  for (int64_t i = 0; i < s.dims / 2; ++i) {
     frequencies.push_back(std::pow(10000.0, -2.0 * i / double(s.dims)));
+    further.push_back(frequencies.back() / (1.5 + double(i)));
+  }
 
   std::vector<Bytes> buffers;
   if (s.fused) {
@@ -41,6 +44,9 @@ void check(const Case &c, const TargetProfile &profile, uint64_t seed) {
   }
   if (s.dims) {
     std::vector<float> table = ropeTable(frequencies, s.capacity);
+    if (s.longFrom)
+      for (float number : ropeTable(further, s.capacity))
+        table.push_back(number);
     ASSERT_EQ(table.size() * 4, s.tableBytes());
     buffers.push_back(toBytes(table));
   }
@@ -61,7 +67,8 @@ void check(const Case &c, const TargetProfile &profile, uint64_t seed) {
     int64_t pair = s.interleaved ? e / 2 : e % half;
     int64_t first = s.interleaved ? pair * 2 : pair;
     int64_t second = s.interleaved ? first + 1 : first + half;
-    double angle = position * frequencies[pair];
+    const bool beyond = s.longFrom && position >= double(s.longFrom);
+    double angle = position * (beyond ? further : frequencies)[pair];
     double a = x[head + first], b = x[head + second];
     return e == first ? a * std::cos(angle) - b * std::sin(angle)
                       : a * std::sin(angle) + b * std::cos(angle);
@@ -94,7 +101,10 @@ void check(const Case &c, const TargetProfile &profile, uint64_t seed) {
                   rotated(k, t * keys + i / E * E, i % E, c.base + t),
                   cachedKeys.unit(at))
           << kernel->interface.key << " key " << i << " token " << t;
-      ASSERT_NEAR(cachedValues[at], v[t * keys + i], cachedValues.unit(at));
+      // A shorter value is filled up with zeros.
+      const float value =
+          i % E < EV ? v[t * values + i / E * EV + i % E] : 0.0f;
+      ASSERT_NEAR(cachedValues[at], value, cachedValues.unit(at));
     }
   }
   // Nothing outside the step's valid slots is touched.
@@ -142,6 +152,20 @@ TEST(RopeAppend, SeededSweep) {
             i % 4 == 3 ? profile("generic") : deviceProfile(), i);
     }
   }
+}
+
+TEST(RopeAppend, ShorterValuesAndPositionsBeyondTheFirstTable) {
+  SKIP_WITHOUT_DEVICE();
+  for (StringRef kv : {"f16", "f32", "i8"})
+    for (StringRef target :
+         {StringRef(deviceProfile().name), StringRef("generic")}) {
+      RopeAppendSpec spec = shape(4, 2, 24, 600);
+      spec.kv = kv.str();
+      spec.dims = 8, spec.valueSize = kv == "f16" ? 13 : 16;
+      spec.longFrom = 260, spec.interleaved = kv == "i8";
+      check({spec, 250, 20, 20}, profile(target), 8); // on both sides
+      check({spec, 512, 1, 4}, profile(target), 9);
+    }
 }
 
 TEST(RopeAppend, PaddingNeverLeavesTheContext) {

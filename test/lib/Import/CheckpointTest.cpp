@@ -184,7 +184,7 @@ TEST_F(CheckpointTest, RefusesSchemesByName) {
   };
   EXPECT_MESSAGE(refused("quant_method", "bitsandbytes"),
                  "quantization_config.quant_method expects awq, "
-                 "compressed-tensors or gptq, but got 'bitsandbytes'");
+                 "compressed-tensors, fp8 or gptq, but got 'bitsandbytes'");
   EXPECT_MESSAGE(refused("bits", 3), "expects one of 2, 4, 8 bits, but got 3");
   EXPECT_MESSAGE(refused("bits", 8),
                  "to be 8x32 by the metadata, but got 4x32");
@@ -213,8 +213,12 @@ TEST_F(CheckpointTest, RefusesSchemesByName) {
   EXPECT_MESSAGE(refusal(), "q_proj.weight_scale' of shape 32x1, but got none");
   config["quantization_config"]["config_groups"]["group_0"]["weights"]
         ["strategy"] = "block";
-  EXPECT_MESSAGE(refusal(), "config_groups.group_0.weights.strategy expects "
-                            "channel or group, but got 'block'");
+  EXPECT_MESSAGE(refusal(), "config_groups.group_0.weights.block_structure "
+                            "expects two whole numbers");
+  config["quantization_config"]["config_groups"]["group_0"]["weights"]
+        ["strategy"] = "attention_head";
+  EXPECT_MESSAGE(refusal(), "expects block, channel, group or tensor, but got "
+                            "'attention_head'");
 }
 
 TEST_F(CheckpointTest, ModuleNamesTheWeightsFile) {

@@ -20,7 +20,8 @@ public:
   Converter(const json &config, const WeightSource &source) : config(config), source(source) {
     const auto type = config["model_type"].get<std::string>();
     static const std::map<std::string, std::string> kArchitectures = {
-        {"mistral", "llama"}, {"mixtral", "llama"}, {"gemma3_text", "gemma3"}, {"qwen3_moe", "qwen3moe"}};
+        {"mistral", "llama"}, {"mixtral", "llama"}, {"gemma3_text", "gemma3"}, {"qwen3_moe", "qwen3moe"},
+        {"deepseek_v2", "deepseek2"}, {"deepseek_v3", "deepseek2"}};
     const auto known = kArchitectures.find(type);
     family = known == kArchitectures.end() ? type : known->second;
     sandwich = family.starts_with("gemma") || family == "olmo2";
@@ -29,6 +30,9 @@ public:
     heads = config["num_attention_heads"];
     kvHeads = config["num_key_value_heads"];
     headSize = config.value("head_dim", config["hidden_size"].get<uint32_t>() / heads);
+    latent = config.value("kv_lora_rank", 0u);
+    // What files hold since llama.cpp keeps the latent in its cache; earlier ones hold keys and values as one.
+    absorbed = type == "deepseek_v3";
   }
 
   llvm::Error write(llvm::StringRef path) {
@@ -61,12 +65,18 @@ private:
     size("block_count", "num_hidden_layers");
     size("feed_forward_length", "intermediate_size");
     size("expert_feed_forward_length", "moe_intermediate_size");
-    size("expert_count", has("num_experts") ? "num_experts" : "num_local_experts");
+    size("expert_count", has("num_experts")         ? "num_experts"
+                         : has("n_routed_experts") ? "n_routed_experts"
+                                                   : "num_local_experts");
     size("expert_used_count", "num_experts_per_tok");
     writer.add(key("attention.head_count"), heads);
-    writer.add(key("attention.head_count_kv"), kvHeads);
-    writer.add(key("attention.key_length"), headSize);
-    writer.add(key("attention.value_length"), headSize);
+    writer.add(key("attention.head_count_kv"), absorbed ? 1u : kvHeads);
+    if (latent) {
+      writeLatents();
+    } else {
+      writer.add(key("attention.key_length"), headSize);
+      writer.add(key("attention.value_length"), headSize);
+    }
     real("attention.layer_norm_rms_epsilon", "rms_norm_eps");
     real("attention.layer_norm_epsilon", "layer_norm_eps");
     if (!has("sliding_window"))
@@ -78,6 +88,29 @@ private:
         windowed.push_back(type == "sliding_attention");
     if (!windowed.empty())
       writer.addArray<uint32_t>(key("attention.sliding_window_pattern"), windowed);
+  }
+
+  /// Latent attention, and what else only DeepSeek's files have.
+  void writeLatents() {
+    size("attention.q_lora_rank", "q_lora_rank");
+    size("attention.kv_lora_rank", "kv_lora_rank");
+    const auto rotated = config["qk_rope_head_dim"].get<uint32_t>(), values = config["v_head_dim"].get<uint32_t>();
+    const uint32_t keys = config["qk_nope_head_dim"].get<uint32_t>() + rotated;
+    writer.add(key("attention.key_length"), absorbed ? latent + rotated : keys);
+    writer.add(key("attention.value_length"), absorbed ? latent : values);
+    if (absorbed) {
+      writer.add(key("attention.key_length_mla"), keys);
+      writer.add(key("attention.value_length_mla"), values);
+    }
+    size("leading_dense_block_count", "first_k_dense_replace");
+    size("expert_shared_count", "n_shared_experts");
+    real("expert_weights_scale", "routed_scaling_factor");
+    writer.add(key("expert_gating_func"), absorbed ? 2u : 1u);
+    if (!absorbed)
+      return;
+    writer.add(key("expert_weights_norm"), config["norm_topk_prob"].get<bool>());
+    size("expert_group_count", "n_group");
+    size("expert_group_used_count", "topk_group");
   }
 
   void writeRope() {
@@ -95,6 +128,8 @@ private:
       if (type == "yarn")
         writer.add(key("rope.scaling.original_context_length"),
                    rope["original_max_position_embeddings"].get<uint32_t>());
+      if (latent)
+        writer.add(key("rope.scaling.yarn_log_multiplier"), float(0.1 * rope["mscale_all_dim"].get<double>()));
     }
     std::vector<float> factors;
     if (type == "llama3")
@@ -167,6 +202,15 @@ private:
                                                               {"mlp.up_proj", "ffn_up"},
                                                               {"mlp.down_proj", "ffn_down"},
                                                               {"mlp.gate_up_proj", "ffn_up"},
+                                                              {"self_attn.q_a_proj", "attn_q_a"},
+                                                              {"self_attn.q_a_layernorm", "attn_q_a_norm"},
+                                                              {"self_attn.q_b_proj", "attn_q_b"},
+                                                              {"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa"},
+                                                              {"self_attn.kv_a_layernorm", "attn_kv_a_norm"},
+                                                              {"self_attn.kv_b_proj", "attn_kv_b"},
+                                                              {"mlp.shared_experts.gate_proj", "ffn_gate_shexp"},
+                                                              {"mlp.shared_experts.up_proj", "ffn_up_shexp"},
+                                                              {"mlp.shared_experts.down_proj", "ffn_down_shexp"},
                                                               {"mlp.gate", "ffn_gate_inp"},
                                                               {"mlp.experts.down_proj", "ffn_down_exps"}};
     const auto known = kNames.find(rest.str());
@@ -179,6 +223,14 @@ private:
   llvm::Error writeTensor(const WeightTensor &tensor) {
     llvm::StringRef stem = tensor.key;
     const bool bias = stem.consume_back(".bias");
+    const auto layerOf = [&] { return "blk." + stem.split("layers.").second.split('.').first.str() + "."; };
+    if (stem.consume_back(".gate.e_score_correction_bias")) {
+      writer.addTensor(layerOf() + "exp_probs_b.bias", tensor.format, tensor.shape,
+                       std::vector<std::byte>(tensor.data.begin(), tensor.data.end()));
+      return llvm::Error::success();
+    }
+    if (absorbed && stem.consume_back(".weight") && stem.ends_with("kv_b_proj"))
+      return writeAbsorbed(tensor, layerOf());
     stem.consume_back(".weight");
     const std::string name = nameOf(stem) + (bias ? ".bias" : ".weight");
     std::vector<std::byte> bytes(tensor.data.begin(), tensor.data.end());
@@ -191,7 +243,7 @@ private:
     }
     if (stem.ends_with("experts.gate_up_proj")) {
       for (const auto [half, part] : {std::pair(0, "ffn_gate_exps"), std::pair(1, "ffn_up_exps")})
-        writeHalf(tensor, half, "blk." + stem.split("layers.").second.split('.').first.str() + "." + part + ".weight");
+        writeHalf(tensor, half, layerOf() + part + ".weight");
       return llvm::Error::success();
     }
     if (interleaved && (stem.ends_with("q_proj") || stem.ends_with("k_proj")))
@@ -225,11 +277,29 @@ private:
     return bytes;
   }
 
+  /// Keys of each head turned, and values, from the rows of both, a head after the other.
+  llvm::Error writeAbsorbed(const WeightTensor &tensor, const std::string &layer) {
+    const int64_t E = tensor.shape[0] / heads, K = tensor.shape[1], H = heads;
+    const int64_t own = config["qk_nope_head_dim"].get<int64_t>();
+    std::vector<float> all(size_t(tensor.elements())), keys, values;
+    sprig::quant::decode(tensor.format, tensor.data.data(), all.data(), all.size());
+    for (int64_t head = 0; head < H; ++head) {
+      const float *first = all.data() + head * E * K;
+      for (int64_t column = 0; column < K; ++column)
+        for (int64_t row = 0; row < own; ++row)
+          keys.push_back(first[row * K + column]);
+      values.insert(values.end(), first + own * K, first + E * K);
+    }
+    if (llvm::Error error = writer.addTensor(layer + "attn_k_b.weight", Format::F32, {H, K, own}, keys))
+      return error;
+    return writer.addTensor(layer + "attn_v_b.weight", Format::F32, {H, E - own, K}, values);
+  }
+
   const json &config;
   const WeightSource &source;
   std::string family;
-  bool sandwich = false, interleaved = false;
-  uint32_t heads = 0, kvHeads = 0, headSize = 0;
+  bool sandwich = false, interleaved = false, absorbed = false;
+  uint32_t heads = 0, kvHeads = 0, headSize = 0, latent = 0;
   GGUFWriter writer;
 };
 

@@ -10,7 +10,7 @@ namespace {
 TEST_F(ImportTest, RefusesOtherArchitectures) {
   const std::string message = refusal(SmallModel("mamba"));
   EXPECT_MESSAGE(message, path("model.gguf"));
-  EXPECT_MESSAGE(message, "general.architecture expects one of gemma2, gemma3, gpt2, granite, llama, olmo2, "
+  EXPECT_MESSAGE(message, "general.architecture expects one of deepseek2, gemma2, gemma3, gpt2, granite, llama, olmo2, "
                           "phi3, qwen2, qwen3, qwen3moe, smollm3, stablelm, but got 'mamba'");
 }
 

@@ -1,11 +1,17 @@
 // Imported models are right to the logit: the tiny checkpoints of ../shared/reference as they are, and as GGUF files,
 // evaluated by the reference evaluator, against the logits that the transformers library computed.
 #include "lib/Reference/Evaluator.h"
+#include "lib/Weights/GGUFFile.h"
 #include "test/lib/Import/GeneratedCheckpoint.h"
 #include "test/lib/Import/ImportTesting.h"
 #include "test/lib/Import/TinyCheckpoint.h"
 
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/CRC.h"
+#include "llvm/Support/Format.h"
 #include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 using namespace mlir;
@@ -115,11 +121,69 @@ TEST_P(VariantTwins, GiveTheSameAsGGUF) {
   expectLogits(path("model.gguf"), folder.string(), 1e-4);
 }
 
+uint32_t crcOf(llvm::StringRef bytes) { return llvm::crc32(llvm::arrayRefFromStringRef(bytes)); }
+
+/// A key's value as generate_gguf_twins.py writes it.
+std::string textOf(const GGUFMetadata &metadata, const GGUFValue &value) {
+  if (value.type == GGUFType::String) {
+    llvm::StringRef text;
+    return llvm::errorToBool(metadata.getString(value.key).moveInto(text)) ? "" : text.str();
+  }
+  std::string text;
+  if (value.isArray()) {
+    std::vector<int64_t> numbers;
+    EXPECT_FALSE(llvm::errorToBool(metadata.getIntegers(value.key).moveInto(numbers)));
+    for (int64_t number : numbers)
+      text += (text.empty() ? "" : ",") + std::to_string(number);
+    return text;
+  }
+  if (value.type == GGUFType::Bool)
+    return value.bytes[0] == std::byte(0) ? "0" : "1";
+  double real = 0;
+  EXPECT_FALSE(llvm::errorToBool(metadata.getReal(value.key).moveInto(real)));
+  llvm::raw_string_ostream(text) << llvm::format("%.8g", real);
+  return text;
+}
+
+/// A line for each key of the family and each tensor, in alphabetical order.
+std::string listOf(const GGUFFile &file) {
+  std::vector<std::string> lines;
+  for (const GGUFValue &value : file.metadata().values())
+    if (!value.key.starts_with("general.") || value.key == "general.architecture")
+      lines.push_back(value.key.str() + " " + textOf(file.metadata(), value) + "\n");
+  for (const WeightTensor &tensor : file.tensors()) {
+    std::string shape;
+    for (int64_t size : tensor.shape)
+      shape += (shape.empty() ? "" : "x") + std::to_string(size);
+    const llvm::StringRef bytes(reinterpret_cast<const char *>(tensor.data.data()), tensor.data.size());
+    lines.push_back((llvm::Twine(tensor.key) + " " + llvm::StringRef(sprig::quant::info(tensor.format).name) + " " +
+                     shape + " " + llvm::utohexstr(crcOf(bytes), /*LowerCase=*/true, 8) + "\n")
+                        .str());
+  }
+  std::sort(lines.begin(), lines.end());
+  return llvm::join(lines, "");
+}
+
+/// The files whose logits are right are those that the gguf package writes.
+TEST_P(VariantTwins, AreWhatTheGgufPackageWrites) {
+  static const nlohmann::json written =
+      nlohmann::json::parse(std::ifstream(SPRIG_SOURCE_DIR "/test/lib/Import/gguf_twins.json"));
+  ASSERT_TRUE(written.contains(GetParam()));
+  ASSERT_FALSE(bool(writeVariant(GetParam(), folder.string())));
+  ASSERT_FALSE(bool(convertToGGUF(folder.string(), path("model.gguf"))));
+  auto file = GGUFFile::open(path("model.gguf"));
+  ASSERT_TRUE(bool(file));
+  const std::string list = listOf(**file);
+  EXPECT_EQ(llvm::utohexstr(crcOf(list), /*LowerCase=*/true, 8), written[GetParam()].get<std::string>())
+      << "of these; see generate_gguf_twins.py --list " << GetParam() << "\n" << list;
+}
+
 std::vector<std::string> twins() {
   std::vector<std::string> names = variantNames();
   std::erase_if(names, [](const std::string &name) {
     for (const char *none : {"gpt2", "phi3-long", "phi3-beyond", "llama-gelu", "gemma2-caps", "smollm3-list",
-                             "qwen3-moe-dense-layer", "qwen2-moe", "baichuan", "minicpm"})
+                             "qwen3-moe-dense-layer", "qwen2-moe", "baichuan", "minicpm", "mimo",
+                             "deepseek-v3-halves"})
       if (name.starts_with(none))
         return true;
     return false;

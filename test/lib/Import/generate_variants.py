@@ -15,6 +15,8 @@ import numpy
 import torch
 import transformers
 
+import own_models
+
 TOKENS = 24
 VOCABULARY = 80
 
@@ -55,12 +57,10 @@ def base(**more):
                 tie_word_embeddings=False) | more
 
 
-def of(model_type, name, bfloat=False, rename=None, written=None, steps=False, **more):
-    """`rename(model)`: the file's tensors as a list of (name, [parts of the model's that are its rows]); `written`:
-    what config.json says instead; `steps`: a token at a time, which matters where what is computed depends on how far
-    the text has come (LongRoPE)."""
-    return dict(name=name, model_type=model_type, config=more, bfloat=bfloat, rename=rename, written=written,
-                steps=steps)
+def of(model_type, name, bfloat=False, own=None, steps=False, **more):
+    """`own`: the configuration of a model of own_models.py; `steps`: a token at a time, which matters where what is
+    computed depends on how far the text has come (LongRoPE)."""
+    return dict(name=name, model_type=model_type, config=more, bfloat=bfloat, own=own, steps=steps)
 
 
 def llama(name, bfloat=False, **more):
@@ -73,22 +73,28 @@ YARN = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max
 LINEAR = {"rope_type": "linear", "rope_theta": 10000.0, "factor": 4.0}
 
 
+YARN_LATENT = YARN | {"mscale": 0.707, "mscale_all_dim": 0.707}
+
+
+def latents(**more):
+    """Latent attention: heads of 16 and 8 (rotated), values of 12."""
+    return base(num_key_value_heads=4, q_lora_rank=None, kv_lora_rank=32, qk_nope_head_dim=16, qk_rope_head_dim=8,
+                v_head_dim=12, n_routed_experts=6, num_experts_per_tok=2, n_shared_experts=2,
+                moe_intermediate_size=24, first_k_dense_replace=1, num_hidden_layers=3) | more
+
+
 def long_rope(half, original):
     return {"rope_type": "longrope", "rope_theta": 10000.0, "short_factor": [1.0 + 0.05 * i for i in range(half)],
             "long_factor": [1.5 + 0.5 * i for i in range(half)], "original_max_position_embeddings": original}
 
 
-def packed(model):
-    """Rows of Q, K and V in one tensor, as Baichuan has them."""
-    out = []
-    for name, value in model.state_dict().items():
-        if ".k_proj." in name or ".v_proj." in name:
-            continue
-        if ".q_proj." in name:
-            out.append((name.replace("q_proj", "W_pack"), [name.replace("q_proj", p + "_proj") for p in "qkv"]))
-        else:
-            out.append((name, [name]))
-    return out
+def own(model_type, name, bfloat=False, **more):
+    """A family that transformers does not carry, by own_models.py, with the configuration as it is published."""
+    whole = {"baichuan": "Baichuan", "minicpm": "MiniCPM", "mimo": "MiMo"}[model_type] + "ForCausalLM"
+    config = {"model_type": model_type, "architectures": [whole], "vocab_size": VOCABULARY, "hidden_size": 64,
+              "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4, "hidden_act": "silu",
+              "max_position_embeddings": 128, "rms_norm_eps": 1e-6, "tie_word_embeddings": False} | more
+    return of(model_type, name, bfloat, own={key: value for key, value in config.items() if value is not None})
 
 
 VARIANTS = [
@@ -176,57 +182,72 @@ VARIANTS = [
     of("qwen2_moe", "qwen2-moe-sparse-steps", **base(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=40,
                                                      shared_expert_intermediate_size=24, decoder_sparse_step=2,
                                                      mlp_only_layers=[], norm_topk_prob=True, num_hidden_layers=3)),
-    # What transformers does not carry is told by what it does: Baichuan 7B is llama with one tensor for Q, K and V;
-    # MiniCPM is granite's factors under other names.
-    of("llama", "baichuan", rename=packed, **base(num_key_value_heads=4, rms_norm_eps=1e-6),
-       written={"model_type": "baichuan", "architectures": ["BaichuanForCausalLM"], "vocab_size": VOCABULARY,
-                "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
-                "hidden_act": "silu", "max_position_embeddings": 128, "model_max_length": 128, "rms_norm_eps": 1e-6,
-                "tie_word_embeddings": False}),
-    of("granite", "minicpm", **base(embedding_multiplier=12.0, attention_multiplier=0.25,
-                                    residual_multiplier=1.4 / 2 ** 0.5, logits_scaling=4.0, tie_word_embeddings=True,
-                                    rms_norm_eps=1e-5),
-       written={"model_type": "minicpm", "architectures": ["MiniCPMForCausalLM"], "vocab_size": VOCABULARY,
-                "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
-                "num_key_value_heads": 2, "hidden_act": "silu", "max_position_embeddings": 128, "rms_norm_eps": 1e-5,
-                "scale_emb": 12, "scale_depth": 1.4, "dim_model_base": 16, "tie_word_embeddings": True}),
+    of("deepseek_v2", "deepseek-v2", **latents()),
+    of("deepseek_v2", "deepseek-v2-dense", **latents(first_k_dense_replace=3, q_lora_rank=24, attention_bias=True,
+                                                     v_head_dim=24)),
+    of("deepseek_v2", "deepseek-v2-yarn", **latents(rope_parameters=YARN_LATENT, routed_scaling_factor=1.5,
+                                                    first_k_dense_replace=0, num_hidden_layers=2)),
+    of("deepseek_v2", "deepseek-v2-bf16", True, **latents(v_head_dim=16, tie_word_embeddings=True)),
+    of("deepseek_v3", "deepseek-v3", **latents(q_lora_rank=24, n_routed_experts=8, num_experts_per_tok=3, n_group=4,
+                                               topk_group=2, n_shared_experts=1, num_nextn_predict_layers=0)),
+    of("deepseek_v3", "deepseek-v3-one-group", **latents(n_group=1, topk_group=1, num_nextn_predict_layers=0)),
+    of("deepseek_v3", "deepseek-v3-halves", **latents(n_group=2, topk_group=1, rope_interleave=False,
+                                                      rope_parameters=YARN_LATENT | {"mscale_all_dim": 0.9}, norm_topk_prob=False,
+                                                      num_nextn_predict_layers=0)),
+    own("baichuan", "baichuan", model_max_length=128),
+    own("baichuan", "baichuan-6-heads", hidden_size=96, num_attention_heads=6, model_max_length=128),
+    own("baichuan", "baichuan-alibi", max_position_embeddings=None, model_max_length=128),
+    own("baichuan", "baichuan-alibi-6-heads", hidden_size=96, num_attention_heads=6, max_position_embeddings=None,
+        model_max_length=128),
+    own("baichuan", "baichuan2", model_max_length=128, z_loss_weight=0),
+    own("baichuan", "baichuan2-alibi-bf16", True, hidden_size=80, num_attention_heads=5, max_position_embeddings=None,
+        model_max_length=128, z_loss_weight=0),
+    own("minicpm", "minicpm", num_key_value_heads=2, rms_norm_eps=1e-5, scale_emb=12, scale_depth=1.4,
+        dim_model_base=16, tie_word_embeddings=True),
+    own("minicpm", "minicpm-deep", num_key_value_heads=4, num_hidden_layers=4, scale_emb=3, scale_depth=1.1,
+        dim_model_base=24),
+    own("mimo", "mimo", num_key_value_heads=2, head_dim=16, attention_bias=True, rope_theta=640000.0,
+        num_nextn_predict_layers=1, rms_norm_eps=1e-5, sliding_window=None, use_sliding_window=False,
+        max_window_layers=2),
+    own("mimo", "mimo-two-heads-on", num_key_value_heads=1, head_dim=24, attention_bias=True, rope_theta=640000.0,
+        num_nextn_predict_layers=2, rms_norm_eps=1e-5),
 ]
 
 
-def evaluate(variant, tokens):
-    settings = dict(variant["config"])
-    config = transformers.AutoConfig.for_model(variant["model_type"], attn_implementation="eager", **settings)
+def settings_of(variant):
+    """The model, and what its config.json says."""
+    if variant["own"]:
+        return own_models.OwnModel(variant["own"]).float().eval(), dict(variant["own"])
+    config = transformers.AutoConfig.for_model(variant["model_type"], attn_implementation="eager", **variant["config"])
     model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").float().eval()
+    written = json.loads(config.to_json_string(use_diff=False))
+    drop = {"attn_implementation", "_attn_implementation", "transformers_version", "id2label", "label2id",
+            "return_dict", "output_attentions", "output_hidden_states", "chunk_size_feed_forward", "problem_type",
+            "_name_or_path"}
+    written = {key: value for key, value in written.items() if key not in drop and value is not None}
+    return model, written | {"architectures": [type(model).__name__]}
+
+
+def evaluate(variant, tokens):
+    model, written = settings_of(variant)
     state = model.state_dict()
-    plan = variant["rename"](model) if variant["rename"] else [(name, [name]) for name in state]
-    tied = config.tie_word_embeddings
+    tied = written["tie_word_embeddings"]
     less_one = variant["model_type"].startswith("gemma")
     entries = []
     with torch.no_grad():
-        for name, parts in plan:
+        for name, value in state.items():
             if tied and name == "lm_head.weight" or name.endswith((".attn.bias", ".masked_bias")):
                 continue
-            rows = [state[part].shape[0] for part in parts]
-            entry = entry_of(name, [sum(rows), *state[parts[0]].shape[1:]], less_one)
-            entries.append(entry)
-            whole = torch.from_numpy(tensor(entry, variant["bfloat"]))
-            for part, value in zip(parts, whole.split(rows)):
-                state[part].copy_(value)
-        model.tie_weights()
-        if variant["steps"]:
-            cache = transformers.DynamicCache(config=config)
+            entries.append(entry_of(name, list(value.shape), less_one))
+            value.copy_(torch.from_numpy(tensor(entries[-1], variant["bfloat"])))
+        if variant["own"]:
+            logits = model(torch.tensor(tokens)).numpy()
+        elif variant["steps"]:
+            cache = transformers.DynamicCache(config=model.config)
             rows = [model(torch.tensor([[token]]), past_key_values=cache, use_cache=True).logits[0] for token in tokens]
             logits = torch.cat(rows).numpy()
         else:
             logits = model(torch.tensor([tokens])).logits[0].numpy()
-    written = variant["written"]
-    if written is None:
-        written = json.loads(config.to_json_string(use_diff=False))
-        drop = {"attn_implementation", "_attn_implementation", "transformers_version", "id2label", "label2id",
-                "return_dict", "output_attentions", "output_hidden_states", "chunk_size_feed_forward",
-                "problem_type", "_name_or_path"}
-        written = {key: value for key, value in written.items() if key not in drop and value is not None}
-        written["architectures"] = [type(model).__name__]
     written["dtype"] = "bfloat16" if variant["bfloat"] else "float32"
     digits = lambda row: [float(f"{value:.6g}") for value in row]
     return {"name": variant["name"], "config": written, "tensors": entries,
