@@ -35,9 +35,12 @@ private:
                     interface.bindings.begin());
   }
   void open();
-  /// This slice's part of row `row` of the expert times row `line` of x.
+  /// This slice's part of row `column` of the expert times row `line` of x.
   Value product(Value expert, Value line);
-  Value step(Value tile, Value line, Value block, Value stepOfBlock,
+  /// `place`: of the weight's row, its tile and its row there.
+  using Place = std::pair<Value, Value>;
+  Place placeOf(Value expert);
+  Value step(const Place &place, Value line, Value block, Value stepOfBlock,
              unsigned count, Value sum);
   /// Numbers [offset, offset + count) of a row of x.
   Values numbers(Value line, Value offset, unsigned count);
@@ -50,7 +53,7 @@ private:
   unsigned slices;
   bool quads; // rows of x start at whole quads
   SmallVector<PlaneBinding> planes;
-  Value row, slice;
+  Value row, slice, column; ///< of a tile, of K, of y
 };
 
 void ExpertKernel::open() {
@@ -73,6 +76,7 @@ void ExpertKernel::open() {
   b.open(elements);
   row = b.rem(b.localId(), 8);
   slice = b.div(b.localId(), 8);
+  column = b.add(b.mul(b.groupId(0), 8), row);
 }
 
 Values ExpertKernel::numbers(Value line, Value offset, unsigned count) {
@@ -91,11 +95,20 @@ Values ExpertKernel::numbers(Value line, Value offset, unsigned count) {
   return list;
 }
 
-Value ExpertKernel::step(Value tile, Value line, Value block, Value stepOfBlock,
-                         unsigned count, Value sum) {
+ExpertKernel::Place ExpertKernel::placeOf(Value expert) {
+  if (spec.n % 8 == 0)
+    return {b.add(b.mul(expert, spec.n / 8), b.groupId(0)), row};
+  // Experts begin within a tile; lanes past the last row read that once more.
+  Value own = b.add(b.mul(expert, spec.n), b.min(column, b.index(spec.n - 1)));
+  return {b.div(own, 8), b.rem(own, 8)};
+}
+
+Value ExpertKernel::step(const Place &place, Value line, Value block,
+                         Value stepOfBlock, unsigned count, Value sum) {
   Value unit = b.mul(block, codec.unitsPerBlock());
   Value first =
-      b.add(b.mul(b.add(b.mul(tile, int64_t(layout.units)), unit), 8), row);
+      b.add(b.mul(b.add(b.mul(place.first, int64_t(layout.units)), unit), 8),
+            place.second);
   UnitReader reader(b, planes, first);
   for (WeightChunk &chunk : codec.decode(reader, stepOfBlock, count)) {
     Value offset = b.mul(block, codec.blockElements());
@@ -120,7 +133,7 @@ Value ExpertKernel::step(Value tile, Value line, Value block, Value stepOfBlock,
 }
 
 Value ExpertKernel::product(Value expert, Value line) {
-  Value tile = b.add(b.mul(expert, spec.n / 8), b.groupId(0));
+  const Place place = placeOf(expert);
   const int64_t steps = codec.stepsPerBlock();
   const int64_t whole = spec.k / codec.blockElements() * steps;
   const auto tail = unsigned(spec.k % codec.blockElements()); // plain formats
@@ -129,7 +142,7 @@ Value ExpertKernel::product(Value expert, Value line) {
     sum = b.loop(slices == 1 ? b.index(0) : slice, b.index(whole),
                  b.index(slices), sum, [&](Value i, ValueRange carried) {
                    Value block = steps == 1 ? i : b.div(i, steps);
-                   return Values{step(tile, line, block,
+                   return Values{step(place, line, block,
                                       steps == 1 ? Value() : b.rem(i, steps),
                                       codec.blockElements(), carried[0])};
                  })[0];
@@ -137,17 +150,16 @@ Value ExpertKernel::product(Value expert, Value line) {
     return sum;
   Value block = b.index(whole);
   if (slices == 1)
-    return step(tile, line, block, {}, tail, sum);
+    return step(place, line, block, {}, tail, sum);
   return b.choose(
       b.equal(slice, b.index(whole % slices)),
-      [&] { return Values{step(tile, line, block, {}, tail, sum)}; },
+      [&] { return Values{step(place, line, block, {}, tail, sum)}; },
       [&] { return Values{sum}; })[0];
 }
 
 void ExpertKernel::build() {
   open();
   const Value token = b.groupId(1);
-  const Value column = b.add(b.mul(b.groupId(0), 8), row);
   const auto place = [&](Value j) { return b.add(b.mul(token, spec.top), j); };
   const auto part = [&](Value j) {
     Value expert = b.min(b.toIndex(b.load(binding("ids"), place(j))),
@@ -175,8 +187,13 @@ void ExpertKernel::build() {
       sum = b.add(sum, b.load(binding("residual"), at));
     b.store(sum, binding("y"), at);
   };
-  if (slices > 1)
-    b.when(b.equal(slice, b.index(0)), finish);
+  Value mine = slices > 1 ? b.equal(slice, b.index(0)) : Value();
+  if (spec.n % 8) {
+    Value there = b.less(column, spec.n);
+    mine = mine ? b.bitAnd(mine, there) : there;
+  }
+  if (mine)
+    b.when(mine, finish);
   else
     finish();
   b.close();
@@ -212,9 +229,6 @@ FailureOr<ExpertLinearSpec> ExpertLinearSpec::fromAttr(DictionaryAttr attr,
     reader.fail("expects k to be a multiple of the block of " +
                 Twine(codec->format().name) + ", " + Twine(block) +
                 ", but got " + Twine(spec.k));
-  if (spec.n % 8)
-    reader.fail("expects experts of whole tiles of 8 rows, but got n = " +
-                Twine(spec.n));
   if (spec.residual && !spec.combine)
     reader.fail("expects a residual only with combine");
   if (reader.bad())
@@ -264,7 +278,7 @@ ExpertLinearSpec::interface(const TargetProfile &profile,
     bind("residual", Access::Read, n);
   bind("y", Access::Write, combine ? n : top * n);
   interface.workgroup = {8 * slices, 1, 1};
-  interface.groups[0] = {uint32_t(n / 8), 0};
+  interface.groups[0] = {uint32_t((n + 7) / 8), 0};
   interface.groups[1] = {1, 1};
   interface.groups[2] = {combine ? 1 : uint32_t(top), 0};
   if (slices > 1) {

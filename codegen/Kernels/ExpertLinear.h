@@ -10,7 +10,7 @@
 // i32 [T][top]; "combine" f32 [T][top]; "residual" f32 [T][n]; "y" f32
 // [T][top][n], combined [T][n]. Ids past the last expert read the last one.
 //
-// A group works on eight rows for one token (and one expert unless combined);
+// Experts may begin within a tile. A group works on eight rows for one token (and one expert unless combined);
 // the order of additions depends on the format, k and the target alone.
 #ifndef SPRIG_CODEGEN_KERNELS_EXPERTLINEAR_H
 #define SPRIG_CODEGEN_KERNELS_EXPERTLINEAR_H
