@@ -144,11 +144,13 @@ public:
         codec(*BlockCodec::find(spec.format)),
         layout(sprig::quant::describe(spec.format, size_t(spec.n),
                                       size_t(spec.k))),
-        // MLIR has them for SPIR-V 1.6 alone. One token by itself does not pay
-        // for the codes being packed.
-        dots(builder.target().has(Feature::IntegerDotProduct) &&
+        // MLIR has them for SPIR-V 1.6 alone. Where they are no instructions,
+        // one token by itself does not pay for the codes being packed.
+        dots(schedule.dots &&
+             builder.target().has(Feature::IntegerDotProduct) &&
              builder.target().spirv >= Version{1, 6} &&
-             spec.tokens > 1 && fitBytes(spec.format)) {}
+             (spec.tokens > 1 || schedule.dots > 1) &&
+             fitBytes(spec.format)) {}
 
   void build();
 

@@ -76,6 +76,8 @@ struct LinearSchedule {
                         ///< for small planes and single numbers)
   int64_t matrix = 0;   ///< 1: by cooperative matrices of 16 tokens, 16 rows
                         ///< and 16 numbers of K, see "Matrices" above
+  int64_t dots = 1; ///< products of integers by integer dot products, where the
+                    ///< target has them: 1: of two tokens and more, 2: of all
   int64_t prescale = 0; ///< 1: codes keep their place in the word, x is divided
                         ///< by the power of two
 

@@ -31,6 +31,7 @@ FailureOr<LinearSchedule> LinearSchedule::from(const ScheduleValues &choices,
                  {"load", &schedule.load, {32, 64, 128}},
                  {"texels", &schedule.texels, {0, 1, 2, 3}},
                  {"matrix", &schedule.matrix, {0, 1}},
+                 {"dots", &schedule.dots, {0, 1, 2}},
                  {"prescale", &schedule.prescale, {0, 1}}};
   for (const auto &[name, value] : choices) {
     if (name == "x") {
@@ -100,7 +101,7 @@ ScheduleValues LinearSchedule::values() const {
   return {{"x", way.str()},     {"rows", rows},     {"waves", waves},
           {"split", split},     {"chains", chains}, {"load", load},
           {"texels", texels},   {"prescale", prescale},
-          {"matrix", matrix}};
+          {"matrix", matrix},   {"dots", dots}};
 }
 
 std::string LinearSchedule::key() const {
@@ -111,6 +112,8 @@ std::string LinearSchedule::key() const {
       llvm::formatv("x={0} rows={1} waves={2} split={3} chains={4} load={5} "
                     "texels={6} prescale={7}",
                     way, rows, waves, split, chains, load, texels, prescale);
+  if (dots != 1)
+    text += " dots=" + std::to_string(dots);
   return matrix ? text + " matrix" : text;
 }
 

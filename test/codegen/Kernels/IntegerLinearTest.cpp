@@ -150,16 +150,32 @@ void check(IntegerLinearSpec s, const TargetProfile &profile, uint64_t seed) {
 
 /// Lavapipe has integer dot products, but no instruction for them: its profile
 /// does without.
-const TargetProfile &withDots() {
-  static const TargetProfile made = [] {
-    TargetProfile target = profile("lavapipe");
-    target.features |= 1u << unsigned(Feature::IntegerDotProduct);
-    target.vulkan = {1, 3};
-    target.spirv = {1, 6};
-    target.name += " with dots";
-    return target;
-  }();
-  return made;
+const TargetProfile &withDots(int64_t dots = 1) {
+  static std::map<int64_t, TargetProfile> made;
+  auto [known, fresh] = made.try_emplace(dots, profile("lavapipe"));
+  if (!fresh)
+    return known->second;
+  TargetProfile &target = known->second;
+  target.features |= 1u << unsigned(Feature::IntegerDotProduct);
+  target.vulkan = {1, 3};
+  target.spirv = {1, 6};
+  target.name += " with dots " + std::to_string(dots);
+  for (ScheduleRule &rule : target.schedules["linear"])
+    rule.choices["dots"] = dots;
+  return target;
+}
+
+bool multipliesFour(const IntegerLinearSpec &spec,
+                    const TargetProfile &target) {
+  const CompiledKernel *kernel =
+      compile("integer_linear", spec.toAttr(context()), target);
+  if (!kernel)
+    return false;
+  bool dots = false;
+  for (size_t at = 5; at < kernel->spirv.size() && kernel->spirv[at] >> 16;
+       at += kernel->spirv[at] >> 16)
+    dots |= (kernel->spirv[at] & 0xffff) == 4450; // OpSDot
+  return dots;
 }
 
 TEST(IntegerLinear, DotProductsGiveTheSameBits) {
@@ -175,15 +191,12 @@ TEST(IntegerLinear, DotProductsGiveTheSameBits) {
     s.format = *quant::formatOf({bits, kind, Affine::Scale::F16, 32u});
     s.n = 11, s.k = 64, s.xGroup = 32;
     check(s, withDots(), seed++); // against one token, which has none
+    check(s, withDots(2), seed++);
+    EXPECT_FALSE(multipliesFour(s, withDots()));
+    EXPECT_TRUE(multipliesFour(s, withDots(2)));
     s.tokens = 4;
-    const CompiledKernel *kernel =
-        compile("integer_linear", s.toAttr(context()), withDots());
-    ASSERT_TRUE(kernel);
-    bool dots = false;
-    for (size_t at = 5; at < kernel->spirv.size() && kernel->spirv[at] >> 16;
-         at += kernel->spirv[at] >> 16)
-      dots |= (kernel->spirv[at] & 0xffff) == 4450; // OpSDot
-    EXPECT_TRUE(dots);
+    EXPECT_TRUE(multipliesFour(s, withDots()));
+    EXPECT_FALSE(multipliesFour(s, withDots(0)));
   }
 }
 
