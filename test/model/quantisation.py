@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Quantises a model in several ways and measures what each costs: the table of docs/quantisation.md.
 
-usage: quantisation.py MODEL --calibrate TEXT --text OTHER-TEXT [--bin DIR] [--out DIR] [--bits 4,3] [--windows 16]
+usage: quantisation.py MODEL --calibrate TEXT --text OTHER-TEXT [--bin DIR] [--out DIR] [--bits 4,3] [--windows 16] [--window 512]
 
 Methods are calibrated on one text and evaluated on another, against the model as it was imported. Checked are: the
 weight error of mse is at most that of rtn; gptq's output error is below rtn's for 95 % of the weights; and the KL
@@ -28,6 +28,7 @@ parser.add_argument("--bits", default="4,3")
 parser.add_argument("--group", type=int, default=64)
 parser.add_argument("--tokens", type=int, default=16384)
 parser.add_argument("--windows", type=int, default=16)
+parser.add_argument("--window", type=int, default=512, help="tokens of a window")
 parser.add_argument("--methods", default=",".join(METHODS))
 args = parser.parse_args()
 out = pathlib.Path(args.out)
@@ -62,7 +63,8 @@ def quantised(bits, method):
         f"--pass-pipeline=builtin.module(llm-quantize-weights{{{options}}},llm-default-pipeline)")
     seconds = time.time() - start
     values = json.loads(run("llm-eval", f"{out}/{name}.mlir", "--text", args.text, "--skip-chars", "2000",
-                            "--windows", str(args.windows), "--against", args.model, "--json"))
+                            "--windows", str(args.windows), "--window", str(args.window), "--against", args.model,
+                            "--json"))
     values["seconds"] = seconds
     values["weights"] = json.loads(report.read_text())
     result.write_text(json.dumps(values))
