@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Prints what AMD's compiler (RADV, which needs no card for it) makes of the kernels of a package, as a table.
 
-usage: radv.py [--model X.gguf] [--icd FILE] [--families gfx1100,navi21]
+usage: radv.py [--model X.gguf] [--icd FILE] [--families gfx1100,navi21] [--only linear] [-- ARGUMENTS OF llm-compile]
 
-Compiles the model for the target rdna3. Columns: vector registers / spilled ones / subgroups a SIMD (what AMD calls
+Compiles the model for the target rdna3 (with `-- --prune=2:4,w:4` its kernels are those of sparse weights). Columns: vector registers / spilled ones / subgroups a SIMD (what AMD calls
 occupancy) / bytes of code / instructions for each byte of weights. The last is for products only: instructions of the
 whole kernel over the bytes that a lane loads in one round of its loop, which is nearly all of the kernel and runs once a
 round; so it is a little too high. Ends with 1 where a kernel spills or has more than 16 KB of code.
@@ -31,16 +31,27 @@ def holds(condition, fact):
     return fact in condition if isinstance(condition, list) else fact == condition
 
 
+def bytes_of_unit(format):
+    """Of 32 numbers, of a format of groups: u4s_g64, u4s_2of4_g64."""
+    found = re.match(r"[ui](\d)([szm])(_[24]of[48])?_(?:g(\d+)|row)(_f32)?$", format)
+    if not found:
+        return None
+    bits, kind, sparse, group, wide = found.groups()
+    scales = (4 if wide else 2) * (2 if kind == "m" else 1) + (int(bits) / 8 if kind == "z" else 0)
+    return (2 * int(bits) + 4 if sparse else 4 * int(bits)) + (scales * 32 / int(group) if group else 0)
+
+
 def bytes_of_round(name):
     """Weights that a lane loads in a round of a product's kernel, or None."""
     found = re.match(r"linear(_gated)?_(\w+?)_(\d+)x(\d+)_t(\d+)_", name)
-    if not found or found[2] not in ROUND:
+    per_round = found and (ROUND.get(found[2]) or bytes_of_unit(found[2]))
+    if not per_round:
         return None
     facts = {"gated": int(bool(found[1])), "format": found[2].upper(), "n": int(found[3]), "k": int(found[4]),
              "tokens": int(found[5])}
     rules = json.loads(PROFILE.read_text())["schedules"]["linear"]
     rule = next(rule for rule in rules if all(holds(c, facts[fact]) for fact, c in rule.get("when", {}).items()))
-    return ROUND[found[2]] * rule.get("rows", 2) * (1 + facts["gated"])
+    return per_round * rule.get("rows", 2) * (1 + facts["gated"])
 
 
 def statistics(package, family, icd):
@@ -57,15 +68,18 @@ parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.R
 parser.add_argument("--model", default=str(ROOT / "build/models/SmolLM2-135M-Instruct.Q4_1.gguf"))
 parser.add_argument("--icd", default="/usr/share/vulkan/icd.d/radeon_icd.x86_64.json")
 parser.add_argument("--families", default="gfx1100,navi21")
+parser.add_argument("--only", default="", help="kernels whose name contains this")
+parser.add_argument("arguments", nargs="*", help="for llm-compile, behind --")
 given = parser.parse_args()
 with tempfile.TemporaryDirectory() as folder:
     package = folder + "/model.sprig"
-    subprocess.run([str(BIN / "llm-compile"), given.model, "--target=rdna3", "-o", package], check=True)
+    subprocess.run([str(BIN / "llm-compile"), given.model, "--target=rdna3", "-o", package, *given.arguments],
+                   check=True)
     families = given.families.split(",")
     tables = [statistics(package, family, given.icd) for family in families]
 print("| kernel | " + " | ".join(families) + " |\n|" + "---|" * (1 + len(families)))
 bad = False
-for name in tables[0]:
+for name in (name for name in tables[0] if given.only in name):
     cells = []
     for table in tables:
         registers, spilled, subgroups, code, instructions = table[name]

@@ -1,6 +1,8 @@
 // Codecs of the formats of groups (lib/Quant/Affine.h): one class for all widths, kinds and groups. A block is a unit
-// of 32 codes, number k at bit k * bits; scales and zero points lie in planes that several units share.
+// of 32 codes, number k at bit k * bits; scales and zero points lie in planes that several units share. Of a sparse unit
+// the codes of all 32 numbers are made first (SparseCodes.h), and what follows is that of dense ones.
 #include "codegen/Kernels/BlockCodec.h"
+#include "codegen/Kernels/SparseCodes.h"
 #include "lib/Quant/Affine.h"
 #include <map>
 #include <mutex>
@@ -30,13 +32,13 @@ public:
       return 24;
     if (isCentred)
       return 0;
-    const unsigned at = k * affine.bits % 32;
+    const unsigned at = placeOf(k).at;
     return at + affine.bits < 32 ? at : 0;
   }
 
   SmallVector<WeightChunk, 2> decode(UnitReader &reader, Value, unsigned) const override {
     KernelBuilder &b = reader.builder();
-    const Values words = reader.words(0, 0, affine.bits);
+    const Values words = readCodes(reader);
     WeightChunk chunk;
     if (isCentred) {
       chunk.groups.push_back({0, kChunk, readScale(reader), Value()});
@@ -55,28 +57,52 @@ public:
 
   IntegerUnit integers(UnitReader &reader) const override {
     KernelBuilder &b = reader.builder();
-    const Values words = reader.words(0, 0, affine.bits);
+    const Values words = readCodes(reader);
     IntegerUnit unit;
     Value zero;
     if (affine.kind == AffineFormat::Kind::Minimum)
       std::tie(unit.scale, unit.minimum) = readScales(reader);
     else
       unit.scale = readScale(reader);
-    if (affine.kind == AffineFormat::Kind::Zero)
-      zero = affine.bits <= 4 ? reader.tinyNibble(2) : reader.tiny(2);
-    else if (affine.half())
-      zero = b.constant(affine.half());
+    if (affine.kind == AffineFormat::Kind::Zero || affine.half())
+      zero = storedZero(reader);
     for (unsigned k = 0; k < kChunk; ++k) {
-      Value code = isSigned ? b.signedBits(words[k / 4], k % 4 * 8, 8) : integer(b, words, k);
+      const CodePlace place = placeOf(k);
+      Value code = isSigned ? b.signedBits(words[place.word], place.at, 8) : integer(b, words, k);
       unit.codes.push_back(zero ? b.sub(code, zero) : code);
     }
     return unit;
   }
 
 private:
+  /// Where the code of number `k` lies in readCodes().
+  CodePlace placeOf(unsigned k) const {
+    if (affine.among)
+      return placeOfSparse(affine, k);
+    return {k * affine.bits / 32, k * affine.bits % 32};
+  }
+
+  /// The words of a unit's codes; of sparse units with the code that means zero where a number is not kept.
+  Values readCodes(UnitReader &reader) const {
+    const Values words = reader.words(0, 0, affine.codeBytes() / 4);
+    if (!affine.among)
+      return words;
+    const unsigned patterns = affine.kind == AffineFormat::Kind::Zero ? 3 : 2;
+    Value zero = isSigned ? Value() : storedZero(reader);
+    return spreadCodes(reader.builder(), affine, words, reader.words(patterns, 0, 1)[0], zero);
+  }
+
+  /// The code that stands for zero, as an i32.
+  Value storedZero(UnitReader &reader) const {
+    if (affine.kind == AffineFormat::Kind::Symmetric)
+      return reader.builder().constant(affine.half());
+    return affine.bits <= 4 ? reader.tinyNibble(2) : reader.tiny(2);
+  }
+
   /// Code `k` as it is stored.
   Value integer(KernelBuilder &b, ArrayRef<Value> words, unsigned k) const {
-    const unsigned word = k * affine.bits / 32, at = k * affine.bits % 32, end = at + affine.bits;
+    const auto [word, at] = placeOf(k);
+    const unsigned end = at + affine.bits;
     if (end <= 32)
       return b.bits(words[word], at, affine.bits);
     // The upper bits lie in the next word.
@@ -85,7 +111,8 @@ private:
   }
 
   Value code(KernelBuilder &b, ArrayRef<Value> words, unsigned k, bool scaled) const {
-    const unsigned word = k * affine.bits / 32, at = k * affine.bits % 32, end = at + affine.bits;
+    const auto [word, at] = placeOf(k);
+    const unsigned end = at + affine.bits;
     const int64_t mask = (int64_t(1) << affine.bits) - 1;
     if (isSigned) {
       if (!scaled)
@@ -139,7 +166,7 @@ private:
     KernelBuilder &b = reader.builder();
     if (affine.kind == AffineFormat::Kind::Symmetric)
       return b.constant(float(affine.half()));
-    return b.signedToF32(affine.bits <= 4 ? reader.tinyNibble(2) : reader.tiny(2));
+    return b.signedToF32(storedZero(reader));
   }
 
   AffineFormat affine;

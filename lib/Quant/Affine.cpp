@@ -2,6 +2,7 @@
 #include "lib/Quant/Decoders.h"
 #include "lib/Quant/Half.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstring>
@@ -16,16 +17,26 @@ namespace {
 // A format's number spells its parameters: this bit, the group in units of 32, the type of scales, the kind, the bits.
 constexpr uint16_t kAffineBit = 0x8000;
 
+/// Numbers of bits that no code has stand for codes of sparse formats.
+struct SparseWidth {
+  uint32_t number, bits, among;
+};
+constexpr SparseWidth kSparse[] = {{7, 4, 4}, {9, 8, 4}, {10, 4, 8}, {11, 8, 8}};
+
 bool isPossible(const AffineFormat &affine) {
   const bool bits = affine.bits >= 2 && affine.bits <= 8 && affine.bits != 7;
-  return bits && affine.group % kAffineUnit == 0 && affine.group <= kLargestAffineGroup;
+  const bool sparse = (affine.among == 4 || affine.among == 8) && (affine.bits == 4 || affine.bits == 8) &&
+                      affine.kind != AffineFormat::Kind::Minimum;
+  return bits && (sparse || affine.among == 0) && affine.group % kAffineUnit == 0 && affine.group <= kLargestAffineGroup;
 }
 
-/// "U4S_G64", "U4Z_G128", "I8S_ROW", "U3M_G64_BF16": read back by affineOfName.
+/// "U4S_G64", "U4Z_G128", "I8S_ROW", "U3M_G64_BF16", "U4S_2OF4_G64": read back by affineOfName.
 std::string nameOf(const AffineFormat &affine) {
   std::string name = affine.bits == 8 && affine.kind == AffineFormat::Kind::Symmetric ? "I" : "U";
   name += std::to_string(affine.bits);
   name += affine.kind == AffineFormat::Kind::Zero ? "Z" : affine.kind == AffineFormat::Kind::Minimum ? "M" : "S";
+  if (affine.among)
+    name += "_" + std::to_string(affine.kept()) + "OF" + std::to_string(affine.among);
   name += affine.group ? "_G" + std::to_string(affine.group) : "_ROW";
   return name + (affine.scale == AffineFormat::Scale::F16    ? ""
                  : affine.scale == AffineFormat::Scale::BF16 ? "_BF16"
@@ -38,6 +49,8 @@ std::string typeOf(const AffineFormat &affine) {
                                                                         : "f32";
   const std::string bits = std::to_string(affine.bits);
   std::string type = (affine.kind == AffineFormat::Kind::Symmetric ? "<i" : "<u") + bits + ", ";
+  if (affine.among)
+    type += std::to_string(affine.kept()) + ":" + std::to_string(affine.among) + ", ";
   type += (affine.group ? std::to_string(affine.group) : "*") + ":" + scale;
   if (affine.kind == AffineFormat::Kind::Zero)
     type += " zero u" + bits;
@@ -51,10 +64,12 @@ struct AffineRow {
   explicit AffineRow(const AffineFormat &affine) : name(nameOf(affine)), type(typeOf(affine)) {
     const uint32_t units = affine.group / kAffineUnit; // 0: all of a row
     const bool pair = affine.kind == AffineFormat::Kind::Minimum;
-    planes.push_back({"codes", 0, 4 * affine.bits});
+    planes.push_back({"codes", 0, affine.codeBytes()});
     planes.push_back({"scales", 0, affine.scaleBytes() * (pair ? 2 : 1), units});
     if (affine.kind == AffineFormat::Kind::Zero)
       planes.push_back({"zeros", 0, 1, affine.bits <= 4 ? 2 * units : units});
+    if (affine.among)
+      planes.push_back({"patterns", 0, 4});
     info = {*formatOf(affine), name, kAffineUnit, 0, planes, type, nullptr, nullptr};
     info.isPlanar = true;
   }
@@ -89,14 +104,25 @@ void writeScale(std::byte *at, AffineFormat::Scale type, float value) {
 /// Where the planes of a row of K numbers begin.
 struct RowParts {
   RowParts(const AffineFormat &affine, size_t K)
-      : scales(K / kAffineUnit * 4 * affine.bits),
+      : scales(K / kAffineUnit * affine.codeBytes()),
         stride(affine.scaleBytes() * (affine.kind == AffineFormat::Kind::Minimum ? 2 : 1)),
-        zeros(scales + affine.groups(K) * stride) {}
-  size_t scales, stride, zeros;
+        zeros(scales + affine.groups(K) * stride), patterns(zeros) {
+    if (affine.kind == AffineFormat::Kind::Zero)
+      patterns += affine.bits <= 4 ? (affine.groups(K) + 1) / 2 : affine.groups(K);
+  }
+  size_t scales, stride, zeros, patterns;
 };
 
-uint32_t codeAt(const std::byte *codes, size_t k, uint32_t bits) {
-  const size_t bit = k * bits;
+/// Calls use(number, bit of its code) for the numbers of a unit that are kept; of more than the format has place for,
+/// the first ones.
+template <typename Use> void eachSurvivor(const AffineFormat &affine, uint32_t pattern, Use use) {
+  for (uint32_t index = 0; index < kAffineUnit / affine.among; ++index)
+    for (uint32_t place = 0, rank = 0; place < affine.among && rank < affine.kept(); ++place)
+      if (const uint32_t number = index * affine.among + place; pattern >> number & 1)
+        use(number, survivorBit(affine, index, rank++));
+}
+
+uint32_t codeAt(const std::byte *codes, size_t bit, uint32_t bits) {
   uint32_t value = uint32_t(codes[bit / 8]);
   if (bit % 8 + bits > 8)
     value |= uint32_t(codes[bit / 8 + 1]) << 8;
@@ -105,17 +131,33 @@ uint32_t codeAt(const std::byte *codes, size_t k, uint32_t bits) {
 
 } // namespace
 
+uint32_t survivorBit(const AffineFormat &affine, uint32_t index, uint32_t rank) {
+  const SparseLanes lanes(affine);
+  const uint32_t inLane = lanes.bits / affine.bits; // ranks that share a lane
+  const uint32_t word = rank / inLane * lanes.sets + index % lanes.sets;
+  return 32 * word + index / lanes.sets * lanes.bits + rank % inLane * affine.bits;
+}
+
 std::optional<Format> formatOf(const AffineFormat &affine) {
   if (!isPossible(affine))
     return std::nullopt;
+  uint32_t width = affine.bits;
+  for (const SparseWidth &known : kSparse)
+    if (affine.among == known.among && affine.bits == known.bits)
+      width = known.number;
   return Format(kAffineBit | affine.group / kAffineUnit << 8 | uint32_t(affine.scale) << 6 | uint32_t(affine.kind) << 4 |
-                affine.bits);
+                width);
 }
 
 std::optional<AffineFormat> affineOf(Format format) {
   const uint32_t number = uint32_t(format);
   AffineFormat affine;
   affine.bits = number & 15;
+  for (const SparseWidth &sparse : kSparse)
+    if (affine.bits == sparse.number) {
+      affine.bits = sparse.bits, affine.among = sparse.among;
+      break;
+    }
   affine.kind = AffineFormat::Kind(number >> 4 & 3);
   affine.scale = AffineFormat::Scale(number >> 6 & 3);
   affine.group = (number >> 8 & 127) * kAffineUnit;
@@ -157,18 +199,27 @@ std::optional<Format> affineOfName(std::string_view name) {
 }
 
 void packAffineRow(Format format, const uint8_t *codes, const float *scales, const float *offsets, std::byte *row,
-                   size_t K) {
+                   size_t K, const uint32_t *patterns) {
   const AffineFormat affine = *affineOf(format);
   const RowParts parts(affine, K);
   const size_t groups = affine.groups(K);
   std::memset(row, 0, info(format).rowBytes(K));
-  for (size_t k = 0; k < K; ++k) {
-    const size_t bit = k * affine.bits;
-    const uint32_t value = uint32_t(codes[k]) << (bit % 8);
+  const auto putCode = [&](size_t bit, uint8_t code) {
+    const uint32_t value = uint32_t(code) << (bit % 8);
     row[bit / 8] |= std::byte(value & 0xff);
     if (value > 0xff)
       row[bit / 8 + 1] |= std::byte(value >> 8);
-  }
+  };
+  if (affine.among)
+    for (size_t unit = 0; unit < K / kAffineUnit; ++unit) {
+      store(row + parts.patterns + 4 * unit, patterns[unit]);
+      eachSurvivor(affine, patterns[unit], [&](uint32_t number, uint32_t bit) {
+        putCode(8 * affine.codeBytes() * unit + bit, codes[unit * kAffineUnit + number]);
+      });
+    }
+  else
+    for (size_t k = 0; k < K; ++k)
+      putCode(k * affine.bits, codes[k]);
   for (size_t g = 0; g < groups; ++g) {
     std::byte *at = row + parts.scales + g * parts.stride;
     writeScale(at, affine.scale, scales[g]);
@@ -195,10 +246,19 @@ void decodeAffineRow(Format format, const std::byte *row, float *numbers, size_t
     if (affine.kind == AffineFormat::Kind::Zero)
       zero = affine.bits <= 4 ? uint32_t(row[parts.zeros + g / 2]) >> (g % 2 * 4) & 15 : uint32_t(row[parts.zeros + g]);
     const size_t end = K - begin < group ? K : begin + group;
-    for (size_t k = begin; k < end; ++k) {
-      const uint32_t code = codeAt(row, k, affine.bits);
+    const auto decoded = [&](size_t bit) {
+      const uint32_t code = codeAt(row, bit, affine.bits);
       const double value = isSigned ? double(int8_t(code)) : double(code);
-      numbers[k] = float(scale * (value - zero) + minimum);
+      return float(scale * (value - zero) + minimum);
+    };
+    for (size_t k = begin; k < end && !affine.among; ++k)
+      numbers[k] = decoded(k * affine.bits);
+    for (size_t k = begin; k < end && affine.among; k += kAffineUnit) {
+      const size_t unit = k / kAffineUnit;
+      std::fill_n(numbers + k, kAffineUnit, 0.0f);
+      eachSurvivor(affine, load<uint32_t>(row + parts.patterns + 4 * unit), [&](uint32_t number, uint32_t bit) {
+        numbers[k + number] = decoded(8 * affine.codeBytes() * unit + bit);
+      });
     }
   }
 }

@@ -8,6 +8,11 @@
 // A row of K numbers is its planes one after another: codes in units of 32 numbers (number k at bit k * bits, low bits
 // first), then the scales of all groups (for Minimum: scale and minimum of each), then zero points (two groups to a
 // byte up to 4 bits, the first in the low half, else one). The last group may be short; K is a multiple of 32.
+//
+// Sparse formats keep half of each 4 or 8 neighbours (2:4, 4:8); the others are 0. A unit has codes for the 16 numbers
+// that are kept, and behind the other planes 32 bits of pattern, bit n set where number n is kept. Codes lie where a
+// kernel can spread all of a unit at once: those of the same rank among the kept ones of their neighbours side by side
+// (survivorBit).
 #ifndef SPRIG_LIB_QUANT_AFFINE_H
 #define SPRIG_LIB_QUANT_AFFINE_H
 
@@ -23,10 +28,15 @@ struct AffineFormat {
   Kind kind = Kind::Symmetric;
   Scale scale = Scale::F16;
   uint32_t group = 0; ///< numbers that share a scale, a multiple of 32; 0: a whole row
+  uint32_t among = 0; ///< half of each 4 or 8 numbers are kept (of 4 or 8 bits, not Minimum); 0: all are
 
   /// What a symmetric code is stored above its number.
   uint32_t half() const { return kind == Kind::Symmetric && bits < 8 ? 1u << (bits - 1) : 0; }
   uint32_t scaleBytes() const { return scale == Scale::F32 ? 4 : 2; }
+  /// Of the neighbours that share a pattern, how many are kept.
+  uint32_t kept() const { return among / 2; }
+  /// Bytes of a unit's codes.
+  uint32_t codeBytes() const { return among ? 2 * bits : 4 * bits; }
   size_t groups(size_t K) const { return group == 0 ? 1 : (K + group - 1) / group; }
   bool operator==(const AffineFormat &) const = default;
 };
@@ -36,15 +46,28 @@ inline constexpr uint32_t kAffineUnit = 32;
 /// The largest group that is not a whole row.
 inline constexpr uint32_t kLargestAffineGroup = 127 * kAffineUnit;
 
+/// Lanes that the codes of a sparse unit lie in: a kernel works on all lanes of a word at once.
+struct SparseLanes {
+  explicit SparseLanes(const AffineFormat &affine)
+      : bits(affine.among == 4 ? affine.bits : 8), sets(affine.among == 4 && affine.bits == 8 ? 2 : 1) {}
+  uint32_t bits; ///< of a lane
+  uint32_t sets; ///< words that hold one rank: neighbours i are in set i mod sets, lane i / sets
+};
+
+/// The bit of a sparse unit's codes where the code of the number of rank `rank` among the kept ones of neighbours
+/// `index` (numbers index * among and on) begins.
+uint32_t survivorBit(const AffineFormat &affine, uint32_t index, uint32_t rank);
+
 /// The format with these parameters; none where they are outside what is said above.
 std::optional<Format> formatOf(const AffineFormat &affine);
 /// The parameters of an affine format; none for all others.
 std::optional<AffineFormat> affineOf(Format format);
 
 /// Writes a row: stored codes (below 2^bits; of symmetric formats `half` above the number, or two's complement), a
-/// scale a group, and zero points or minima a group where the kind has them.
+/// scale a group, and zero points or minima a group where the kind has them. Of sparse formats `patterns` has a word for
+/// each unit; codes of numbers that are not kept are not looked at.
 void packAffineRow(Format format, const uint8_t *codes, const float *scales, const float *offsets, std::byte *row,
-                   size_t K);
+                   size_t K, const uint32_t *patterns = nullptr);
 
 /// Decodes one row: each number is computed exactly and rounded to f32 once.
 void decodeAffineRow(Format format, const std::byte *row, float *numbers, size_t K);

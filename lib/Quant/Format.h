@@ -136,6 +136,11 @@ void decode(Format format, const std::byte *src, float *dst, size_t elements);
 [[nodiscard]] bool encode(Format format, const float *src, std::byte *dst,
                           size_t elements);
 
+/// The same, with the scales of each block that lose least of several that leave out its extremes. Never worse in squared
+/// error than encode(), and slower by twenty times.
+[[nodiscard]] bool encodeBest(Format format, const float *src, std::byte *dst,
+                              size_t elements);
+
 } // namespace sprig::quant
 
 #endif // SPRIG_LIB_QUANT_FORMAT_H

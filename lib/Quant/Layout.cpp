@@ -27,6 +27,8 @@ void copyStrided(const std::byte *src, size_t srcStride, std::byte *dst,
     return copyFixed<2>(src, srcStride, dst, dstStride, count);
   case 4:
     return copyFixed<4>(src, srcStride, dst, dstStride, count);
+  case 8:
+    return copyFixed<8>(src, srcStride, dst, dstStride, count);
   case 16:
     return copyFixed<16>(src, srcStride, dst, dstStride, count);
   case 32:

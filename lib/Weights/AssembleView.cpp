@@ -2,6 +2,7 @@
 #include "lib/Quant/Affine.h"
 #include "lib/Quant/CodeTables.h"
 #include "lib/Quant/Half.h"
+#include "lib/Weights/SparseRow.h"
 #include "lib/Weights/WeightTypes.h"
 
 #include <mutex>
@@ -47,14 +48,6 @@ uint32_t bitsAt(const std::byte *words, size_t stride, size_t from,
   return uint32_t(value >> shift) & ((1u << count) - 1);
 }
 
-/// The same in bytes that follow each other, as rows of packed codes are.
-uint32_t bitsAt(const std::byte *bytes, size_t from, unsigned count) {
-  uint32_t value = uint32_t(bytes[from / 8]);
-  if (from % 8 + count > 8)
-    value |= uint32_t(bytes[from / 8 + 1]) << 8;
-  return value >> (from % 8) & ((1u << count) - 1);
-}
-
 float scaleValue(ScaleType type, Format stored, double value) {
   // A type without a tensor type of its own lies in the file as raw bits.
   const auto raw = uint32_t(int64_t(value));
@@ -72,6 +65,9 @@ float scaleValue(ScaleType type, Format stored, double value) {
 Format rowFormat(RankedTensorType type, const AssembleParts &parts) {
   const auto format = affineFormatOf(type);
   if (!format)
+    return Format::F32;
+  // Columns that change places do not keep N of M.
+  if (parts.patterns && !parts.order.empty())
     return Format::F32;
   static constexpr Format kStored[] = {Format::F16, Format::BF16, Format::F32};
   const quant::AffineFormat affine = *quant::affineOf(*format);
@@ -105,17 +101,38 @@ public:
                                                   count * codeRowsPerRow, own)
                               : parts.codes->read(0, parts.codes->rows(), own);
     const size_t packedRow = codes.size() / size_t(count);
+    std::vector<std::byte> ownPatterns;
+    const auto patterns =
+        parts.patterns ? parts.patterns->read(first * patternRowsPerRow,
+                                              count * patternRowsPerRow, ownPatterns)
+                       : std::span<const std::byte>();
     for (size_t i = 0; i < size_t(count); ++i) {
       const size_t n = size_t(first) + i;
       const std::byte *row = codes.data() + (byRows ? i * packedRow : 0);
       std::byte *to = buffer.data() + i * rowBytes();
+      std::vector<uint32_t> codesOfRow(K), masks;
+      if (parts.patterns)
+        masks = readSparseRow(element.getSparsity(), bits(), row,
+                              patterns.data() +
+                                  i * (patterns.size() / size_t(count)),
+                              codesOfRow);
+      else
+        for (size_t k = 0; k < K; ++k)
+          codesOfRow[k] = codeAt(row, n, placeOf(k));
       if (keepsCodes) {
-        writeCodes(row, n, to);
+        writeCodes(codesOfRow, masks, n, to);
         continue;
       }
       auto *numbers = reinterpret_cast<float *>(to);
-      for (size_t k = 0; k < K; ++k)
-        numbers[k] = number(n, k, codeAt(row, n, placeOf(k)));
+      for (size_t k = 0; k < K; ++k) {
+        const size_t place = placeOf(k);
+        if (!parts.patterns)
+          numbers[k] = number(n, k, codesOfRow[k]);
+        else
+          numbers[k] = masks[place / 32] >> place % 32 & 1
+                           ? number(n, k, codesOfRow[place])
+                           : 0.0f;
+      }
     }
     return buffer;
   }
@@ -141,12 +158,14 @@ private:
       return bitsAt(codes + 4 * (k * (N * bits() / 32)), 1,
                     awqPlace(n) * bits(), bits());
     default:
-      return bitsAt(codes, k * bits(), bits());
+      return bitsOfBytes(codes, k * bits(), bits());
     }
   }
 
   /// A row of codes, scales and offsets as a format of groups has them.
-  void writeCodes(const std::byte *row, size_t n, std::byte *to) const {
+  void writeCodes(std::span<const uint32_t> codes,
+                  const std::vector<uint32_t> &masks, size_t n,
+                  std::byte *to) const {
     // Centred codes are stored above a half, those of 8 bits signed.
     uint32_t flip = 0;
     if (code.kind == CodeKind::Signed && bits() < 8)
@@ -155,7 +174,7 @@ private:
       flip = 128;
     std::vector<uint8_t> stored(K);
     for (size_t k = 0; k < K; ++k)
-      stored[k] = uint8_t(codeAt(row, n, placeOf(k)) ^ flip);
+      stored[k] = uint8_t(codes[k] ^ flip);
     const Level &level = levels.front();
     const QuantLevel &spec = element.getLevels().front();
     std::vector<float> scales(level.groups), offsets(level.groups);
@@ -168,7 +187,7 @@ private:
         offsets[g] = -offsets[g];
     }
     quant::packAffineRow(format(), stored.data(), scales.data(), offsets.data(),
-                         to, K);
+                         to, K, masks.data());
   }
 
   float meaning(size_t n, uint32_t stored) const {
@@ -297,22 +316,22 @@ private:
   QuantCode code;
   LayoutKind layout;
   size_t N, K;
-  int64_t codeRowsPerRow = 1; ///< rows of the codes' tensor for one of ours
+  /// Rows of the tensors of codes and of patterns for one of ours.
+  int64_t codeRowsPerRow = 1, patternRowsPerRow = 1;
   mutable std::once_flag once;
   mutable std::vector<Level> levels;
   mutable std::vector<float> codebook;
 };
 
 LogicalResult Assembled::check(AssembleOp op) {
-  if (element.isSparse() || element.hasGrid())
-    return op.emitOpError("expects a dense type without a grid, but got ")
-           << element;
+  if (element.hasGrid())
+    return op.emitOpError("expects a type without a grid, but got ") << element;
   const quant::FormatInfo &stored = quant::info(parts.codes->format());
   const size_t codeBytes =
       size_t(parts.codes->rows()) * parts.codes->rowBytes();
   const bool packed = layout == LayoutKind::Packed;
   // Bytes of a row of codes, or of the words that a column of them fills.
-  const size_t needed = packed ? N * ((K * bits() + 7) / 8)
+  const size_t needed = packed ? N * packedBytes(K, element.getSparsity(), bits())
                         : layout == LayoutKind::GPTQ
                             ? 4 * N * ((K * bits() + 31) / 32)
                             : 4 * K * (N * bits() / 32);
@@ -324,6 +343,17 @@ LogicalResult Assembled::check(AssembleOp op) {
     return op.emitOpError("expects ")
            << needed << " bytes of codes, but got " << op.getCodes().getType();
   codeRowsPerRow = parts.codes->rows() / int64_t(N);
+  if (parts.patterns) {
+    const WeightExpr &patterns = *parts.patterns;
+    const size_t rowOfPatterns = patternBytes(K, element.getSparsity());
+    if (!quant::info(patterns.format()).isPlain() ||
+        patterns.rows() % int64_t(N) != 0 ||
+        size_t(patterns.rows()) / N * patterns.rowBytes() < rowOfPatterns)
+      return op.emitOpError("expects ")
+             << N * rowOfPatterns << " bytes of patterns, but got "
+             << op.getPatterns().getType();
+    patternRowsPerRow = patterns.rows() / int64_t(N);
+  }
   for (int64_t column : parts.order)
     if (column < 0 || column >= int64_t(K))
       return op.emitOpError("expects columns from 0 to ")

@@ -292,6 +292,12 @@ private:
         return failure();
       parts.codebook = std::move(*codebook);
     }
+    if (op.getPatterns()) {
+      FailureOr<Expr> patterns = open(op.getPatterns());
+      if (failed(patterns))
+        return failure();
+      parts.patterns = std::move(*patterns);
+    }
     if (op.getOrder()) {
       FailureOr<SmallVector<int64_t>> order =
           readIntegers(op.getOrder(), store);

@@ -52,7 +52,7 @@ static std::optional<quant::AffineFormat::Scale> affineScale(ScaleType type) {
 std::optional<Format> mlir::llm::affineFormatOf(RankedTensorType type) {
   using Kind = quant::AffineFormat::Kind;
   auto element = dyn_cast<QuantizedType>(type.getElementType());
-  if (!element || element.isSparse() || element.getLevels().size() != 1 ||
+  if (!element || element.getLevels().size() != 1 ||
       type.getRank() == 0 || type.getShape().back() % quant::kAffineUnit)
     return std::nullopt;
   const QuantCode code = element.getCode();
@@ -74,6 +74,11 @@ std::optional<Format> mlir::llm::affineFormatOf(RankedTensorType type) {
     affine.kind = Kind::Minimum;
   else if (!centred || level.offsetKind != OffsetKind::None)
     return std::nullopt;
+  if (element.isSparse()) {
+    affine.among = element.getSparsity().of;
+    if (element.getSparsity().kept != affine.kept())
+      return std::nullopt;
+  }
   return quant::formatOf(affine);
 }
 

@@ -3,6 +3,8 @@
 #include "lib/Reference/Codec.h"
 #include "lib/Reference/Interpreter.h"
 
+#include <optional>
+
 using namespace mlir;
 using namespace mlir::llm;
 using namespace mlir::llm::reference;
@@ -30,6 +32,45 @@ private:
   size_t width;
 };
 
+/// Which of the numbers of a row are kept, of `N:M`.
+class Patterns {
+public:
+  Patterns(const Tensor &numbers, Type type, Sparsity sparsity, size_t rows)
+      : stream(numbers, type), perRow(size_t(numbers.elements()) / rows), kept(sparsity.kept), of(sparsity.of) {
+    std::vector<unsigned> way;
+    list(way, 0);
+    while ((size_t(1) << bits) < ways.size())
+      ++bits;
+  }
+
+  /// The place of number k of row n among those that are stored, if it is one of them.
+  std::optional<size_t> placeOf(size_t n, size_t k) const {
+    const size_t number = stream.read(n * perRow, 1, k / of * bits, bits);
+    const std::vector<unsigned> &way = ways[std::min(number, ways.size() - 1)];
+    const auto found = llvm::find(way, unsigned(k % of));
+    if (found == way.end())
+      return std::nullopt;
+    return k / of * kept + size_t(found - way.begin());
+  }
+
+private:
+  /// Every way that begins as `way` does and goes on at `next` or later, in lexical order.
+  void list(std::vector<unsigned> &way, unsigned next) {
+    if (way.size() == kept)
+      return ways.push_back(way);
+    for (unsigned place = next; place < of; ++place) {
+      way.push_back(place);
+      list(way, place + 1);
+      way.pop_back();
+    }
+  }
+
+  BitStream stream;
+  size_t perRow;
+  unsigned kept, of, bits = 0;
+  std::vector<std::vector<unsigned>> ways;
+};
+
 /// AutoAWQ deals out the eight codes of a word in the order 0, 2, 4, 6, 1, 3, 5, 7: column n of a word lies at place
 /// n / 2 when even and 4 + n / 2 when odd.
 size_t awqPlace(size_t column) { return column / 8 * 8 + (column % 2 ? 4 : 0) + column % 8 / 2; }
@@ -43,8 +84,8 @@ public:
         N(size_t(type.getNumElements()) / K) {}
 
   LogicalResult run() {
-    if (element.isSparse() || element.hasGrid())
-      return op.emitOpError("expects a dense type without a grid, but got ") << element;
+    if (element.hasGrid())
+      return op.emitOpError("expects a type without a grid, but got ") << element;
     const Tensor &codes = context.get(op.getCodes());
     if (!codes.template is<int32_t>())
       return op.emitOpError("expects codes as integers, but got ") << op.getCodes().getType();
@@ -63,11 +104,21 @@ public:
     const bool zero = llvm::any_of(levels, [](const QuantLevel &level) { return level.hasZero(); });
     F *numbers = context.make(op.getResult(), int64_t(N));
     const size_t perRow = size_t(codes.elements()) / N;
+    std::optional<Patterns> patterns;
+    if (op.getPatterns())
+      patterns.emplace(context.get(op.getPatterns()), op.getPatterns().getType(), element.getSparsity(), N);
     context.workers().ranges(N, 16, [&](size_t begin, size_t end) {
       for (size_t n = begin; n < end; ++n)
         for (size_t k = 0; k < K; ++k) {
-          const double code = meaningOfCode(element.getCode(), codebookOf(n), codeAt(stream, perRow, n, order.empty() ? k : size_t(order[k])));
           const size_t i = n * K + k;
+          std::optional<size_t> place = order.empty() ? k : size_t(order[k]);
+          if (patterns)
+            place = patterns->placeOf(n, *place);
+          if (!place) {
+            numbers[i] = 0;
+            continue;
+          }
+          const double code = meaningOfCode(element.getCode(), codebookOf(n), codeAt(stream, perRow, n, *place));
           numbers[i] = F(zero ? scale[i] * (code - offset[i]) : scale[i] * code + offset[i]);
         }
     });

@@ -221,6 +221,15 @@ TEST(IntegerLinear, EveryWidthAndKind) {
     }
 }
 
+TEST(IntegerLinear, SparseWeights) {
+  SKIP_WITHOUT_DEVICE();
+  IntegerLinearSpec s;
+  s.format = *quant::formatOf(
+      {4u, Affine::Kind::Symmetric, Affine::Scale::F16, 64u, 4u});
+  s.n = 11, s.k = 64, s.xGroup = 32;
+  check(s, deviceProfile(), 1);
+}
+
 TEST(IntegerLinear, RowsAreRoundedBehindANorm) {
   SKIP_WITHOUT_DEVICE();
   Random random(3);

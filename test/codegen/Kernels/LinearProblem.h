@@ -8,6 +8,7 @@
 #include "codegen/Kernels/Linear.h"
 #include "lib/Quant/Affine.h"
 #include "lib/Quant/Layout.h"
+#include "lib/Quant/Patterns.h"
 #include "llvm/Support/xxhash.h"
 
 #include <cmath>
@@ -34,8 +35,15 @@ inline std::vector<std::byte> randomGroups(Format format, int64_t n, int64_t k,
     if (affine.kind == quant::AffineFormat::Kind::Zero)
       for (float &zero : offsets)
         zero = float(random.below(1u << affine.bits));
+    std::vector<uint32_t> patterns(size_t(k) / 32);
+    for (uint32_t place = 0; affine.among && place < k; place += affine.among)
+      patterns[place / 32] |=
+          quant::patternOfNumber(affine.kept(), affine.among,
+                                 random.below(affine.among == 4 ? 6 : 70))
+          << place % 32;
     quant::packAffineRow(format, codes.data(), scales.data(), offsets.data(),
-                         bytes.data() + size_t(i) * row, size_t(k));
+                         bytes.data() + size_t(i) * row, size_t(k),
+                         patterns.data());
   }
   return bytes;
 }

@@ -70,6 +70,13 @@ std::vector<Format> groupFormats() {
       const uint32_t group = std::array{32u, 64u, 128u, 0u}[list.size() % 4];
       list.push_back(*quant::formatOf({bits, kind, scale, group}));
     }
+  for (uint32_t among : {4u, 8u})
+    for (uint32_t bits : {4u, 8u})
+      for (Affine::Kind kind : {Affine::Kind::Symmetric, Affine::Kind::Zero}) {
+        const auto scale = list.size() % 3 ? Affine::Scale::F16 : Affine::Scale::F32;
+        const uint32_t group = std::array{32u, 64u, 0u}[list.size() % 3];
+        list.push_back(*quant::formatOf({bits, kind, scale, group, among}));
+      }
   return list;
 }
 

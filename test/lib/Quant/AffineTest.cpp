@@ -1,9 +1,11 @@
 #include "lib/Quant/Affine.h"
 #include "lib/Quant/Half.h"
 #include "lib/Quant/Layout.h"
+#include "lib/Quant/Patterns.h"
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <random>
 
 using namespace sprig::quant;
@@ -19,7 +21,22 @@ std::vector<AffineFormat> all() {
       for (Scale scale : {Scale::F16, Scale::BF16, Scale::F32})
         for (uint32_t group : {0u, 32u, 64u, 128u, 4064u})
           list.push_back({bits, kind, scale, group});
+  for (uint32_t among : {4u, 8u})
+    for (uint32_t bits : {4u, 8u})
+      for (Kind kind : {Kind::Symmetric, Kind::Zero})
+        for (uint32_t group : {0u, 32u, 64u, 128u})
+          list.push_back({bits, kind, Scale(group % 3), group, among});
   return list;
+}
+
+/// Patterns of K numbers; all zero for dense formats.
+std::vector<uint32_t> randomPatterns(const AffineFormat &affine, size_t K, std::mt19937 &random) {
+  std::vector<uint32_t> patterns(K / 32);
+  for (size_t k = 0; affine.among && k < K; k += affine.among) {
+    const uint32_t ways = affine.among == 4 ? 6 : 70;
+    patterns[k / 32] |= patternOfNumber(affine.kept(), affine.among, random() % ways) << k % 32;
+  }
+  return patterns;
 }
 
 TEST(AffineTest, NumbersAndNamesSpellTheParameters) {
@@ -36,7 +53,45 @@ TEST(AffineTest, NumbersAndNamesSpellTheParameters) {
   EXPECT_EQ(info(*formatOf({4, Kind::Zero, Scale::F16, 64})).type, "<u4, 64:f16 zero u4>");
   EXPECT_EQ(info(*formatOf({3, Kind::Minimum, Scale::BF16, 0})).type, "<u3, *:bf16+bf16>");
   EXPECT_EQ(info(*formatOf({8, Kind::Symmetric, Scale::F32, 32})).name, "I8S_G32_F32");
+  EXPECT_EQ(info(*formatOf({4, Kind::Symmetric, Scale::F16, 64, 4})).type, "<i4, 2:4, 64:f16>");
+  EXPECT_EQ(info(*formatOf({8, Kind::Zero, Scale::F32, 0, 8})).name, "U8Z_4OF8_ROW_F32");
   EXPECT_EQ(affineOf(Format::Q4_1), std::nullopt);
+}
+
+/// Every way to keep N of M has a number of its own, in lexical order.
+TEST(AffineTest, PatternsAreNumbered) {
+  for (auto [kept, of, ways] : {std::array{2u, 4u, 6u}, {4u, 8u, 70u}, {1u, 3u, 3u}}) {
+    std::vector<std::vector<uint32_t>> places;
+    for (uint32_t number = 0; number < ways; ++number) {
+      const uint32_t mask = patternOfNumber(kept, of, number);
+      EXPECT_EQ(uint32_t(std::popcount(mask)), kept);
+      EXPECT_EQ(numberOfPattern(of, mask), number);
+      std::vector<uint32_t> &list = places.emplace_back();
+      for (uint32_t place = 0; place < of; ++place)
+        if (mask >> place & 1)
+          list.push_back(place);
+    }
+    EXPECT_TRUE(std::is_sorted(places.begin(), places.end()));
+  }
+  EXPECT_EQ(patternOfNumber(2, 4, 7), 0b1100u); // no way has that number
+}
+
+/// The codes of a sparse unit have places of their own, within its bytes.
+TEST(AffineTest, SurvivorsDoNotOverlap) {
+  for (const AffineFormat &affine : all()) {
+    if (!affine.among)
+      continue;
+    std::vector<bool> used(8 * affine.codeBytes());
+    for (uint32_t index = 0; index < 32 / affine.among; ++index)
+      for (uint32_t rank = 0; rank < affine.kept(); ++rank)
+        for (uint32_t bit = 0; bit < affine.bits; ++bit) {
+          const uint32_t at = survivorBit(affine, index, rank) + bit;
+          ASSERT_LT(at, used.size());
+          EXPECT_FALSE(used[at]);
+          used[at] = true;
+        }
+    EXPECT_EQ(std::count(used.begin(), used.end(), true), ptrdiff_t(used.size()));
+  }
 }
 
 TEST(AffineTest, OutOfReachIsNoFormat) {
@@ -44,6 +99,9 @@ TEST(AffineTest, OutOfReachIsNoFormat) {
     EXPECT_EQ(formatOf({bits, Kind::Symmetric, Scale::F16, 64}), std::nullopt) << bits;
   for (uint32_t group : {16u, 48u, 4096u})
     EXPECT_EQ(formatOf({4, Kind::Symmetric, Scale::F16, group}), std::nullopt) << group;
+  EXPECT_EQ(formatOf({4, Kind::Symmetric, Scale::F16, 64, 16}), std::nullopt);
+  EXPECT_EQ(formatOf({3, Kind::Symmetric, Scale::F16, 64, 4}), std::nullopt);
+  EXPECT_EQ(formatOf({4, Kind::Minimum, Scale::F16, 64, 4}), std::nullopt);
   EXPECT_EQ(formatOfName("U4S_G48"), std::nullopt);
   EXPECT_EQ(formatOfName("U4S"), std::nullopt);
 }
@@ -55,6 +113,13 @@ TEST(AffineTest, RowsHaveTheBytesOfTheirType) {
   EXPECT_EQ(info(*formatOf({3, Kind::Zero, Scale::F16, 64})).rowBytes(576), 216 + 9 * 2 + 5u);
   EXPECT_EQ(info(*formatOf({5, Kind::Zero, Scale::F32, 32})).rowBytes(96), 60 + 3 * 4 + 3u);
   EXPECT_EQ(info(*formatOf({2, Kind::Minimum, Scale::F16, 0})).rowBytes(96), 24 + 4u);
+  EXPECT_EQ(info(*formatOf({4, Kind::Symmetric, Scale::F16, 64, 4})).rowBytes(576), 144 + 9 * 2 + 72u);
+  EXPECT_EQ(info(*formatOf({8, Kind::Zero, Scale::F16, 32, 8})).rowBytes(96), 48 + 3 * 2 + 3 + 12u);
+  // Of the bytes of dense codes in groups of the same size.
+  for (uint32_t group : {32u, 64u, 128u}) {
+    const double dense = double(info(*formatOf({4, Kind::Symmetric, Scale::F16, group})).rowBytes(1536));
+    EXPECT_LE(double(info(*formatOf({4, Kind::Symmetric, Scale::F16, group, 4})).rowBytes(1536)) / dense, 0.778);
+  }
 }
 
 TEST(AffineTest, PackedRowsDecodeToWhatTheyMean) {
@@ -76,10 +141,15 @@ TEST(AffineTest, PackedRowsDecodeToWhatTheyMean) {
           *value = affine.kind == Kind::Zero && value == &offsets[g] ? *value : bfloatToFloat(floatToBfloat(*value));
     }
     std::vector<std::byte> row(info(format).rowBytes(K));
-    packAffineRow(format, codes.data(), scales.data(), offsets.data(), row.data(), K);
+    const std::vector<uint32_t> patterns = randomPatterns(affine, K, random);
+    packAffineRow(format, codes.data(), scales.data(), offsets.data(), row.data(), K, patterns.data());
     std::vector<float> decoded(K);
     decode(format, row.data(), decoded.data(), K);
     for (size_t k = 0; k < K; ++k) {
+      if (affine.among && !(patterns[k / 32] >> k % 32 & 1)) {
+        ASSERT_EQ(decoded[k], 0);
+        continue;
+      }
       const double scale = scales[k / group], offset = offsets[k / group];
       const double number = affine.bits == 8 && affine.kind == Kind::Symmetric ? double(int8_t(codes[k]))
                                                                                : double(codes[k]) - affine.half();

@@ -259,6 +259,45 @@ TEST_F(AssembleTest, CentredCodesShareAFormat) {
   EXPECT_EQ(numbers(*assembled("i4", "f32")), signedCodes);
 }
 
+/// What is kept of 2:4 reaches the device in a format that has patterns, with the numbers that it means; other shares of
+/// other pieces are decoded.
+TEST_F(AssembleTest, SparseCodes) {
+  std::mt19937 random(9);
+  Words packed(4 * N), patterns(2 * N);
+  std::vector<double> expected(N * K, 0);
+  const unsigned ways[6][2] = {{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}};
+  for (size_t n = 0; n < N; ++n)
+    for (size_t piece = 0; piece < K / 4; ++piece) {
+      const uint32_t way = random() % 6;
+      patterns.put(2 * n, 1, 3 * piece, 3, way);
+      for (size_t rank = 0; rank < 2; ++rank) {
+        const uint32_t number = random() % 16;
+        packed.put(4 * n, 1, (2 * piece + rank) * 4, 4, number);
+        expected[n * K + 4 * piece + ways[way][rank]] = 0.5 * (int(number ^ 8) - 8);
+      }
+    }
+  const std::string parts = "%c = " + packed.literal("tensor<16x4xi32>") +
+                            "%s = llm.weight dense<0.5> : tensor<16x2xf16>\n"
+                            "%p = " + patterns.literal("tensor<16x2xi32>") +
+                            "%w = llm.assemble %c scales(%s : tensor<16x2xf16>) "
+                            "patterns(%p : tensor<16x2xi32>) : tensor<16x4xi32> -> ";
+  auto sparse = open(parts + "tensor<16x64x!llm.q<i4, 2:4, 32:f16>, #llm.layout<packed>>");
+  ASSERT_TRUE(sparse);
+  EXPECT_EQ(sprig::quant::info(sparse->format()).name, "U4S_2OF4_G32");
+  EXPECT_EQ(numbers(*sparse), expected);
+
+  // One of two: a bit says which.
+  auto other = open(R"(
+    %c = llm.weight dense<"0x21"> : tensor<1x1xi8>
+    %s = llm.weight dense<1.0> : tensor<1x1xf16>
+    %p = llm.weight dense<2> : tensor<1x1xi8>
+    %w = llm.assemble %c scales(%s : tensor<1x1xf16>) patterns(%p : tensor<1x1xi8>) : tensor<1x1xi8>
+      -> tensor<1x4x!llm.q<i4, 1:2, *:f16>, #llm.layout<packed>>)");
+  ASSERT_TRUE(other);
+  EXPECT_EQ(other->format(), sprig::quant::Format::F32);
+  EXPECT_EQ(numbers(*other), (std::vector<double>{1, 0, 0, 2}));
+}
+
 TEST_F(AssembleTest, Refuses) {
   const std::string codes = "%c = llm.weight dense<0> : tensor<16x8xi32>\n";
   EXPECT_MESSAGE(

@@ -117,3 +117,13 @@ TEST(AssembleOps, FloatCodesWithRawScales) {
                   "%c scales(%s : tensor<1x1xi8>)", "tensor<1x2xi8>",
                   "tensor<1x2x!llm.q<f8E4M3, *:e8m0>, #llm.layout<packed>>", {1, 2}, {2, -4});
 }
+
+TEST(AssembleOps, TwoOfFour) {
+  // Ways to keep two of four: 01 02 03 12 13 23. Row 0: numbers 4 and 1 (0b001100), codes 1, 2, 3, −4; row 1: 0 and 5.
+  expectAssembled(R"(  %c = llm.weight dense<[[33, -61], [-1, 127]]> : tensor<2x2xi8>
+  %s = llm.weight dense<[[1.0], [0.5]]> : tensor<2x1xf16>
+  %p = llm.weight dense<[[12], [40]]> : tensor<2x1xi8>)",
+                  "%c scales(%s : tensor<2x1xf16>) patterns(%p : tensor<2x1xi8>)", "tensor<2x2xi8>",
+                  "tensor<2x8x!llm.q<i4, 2:4, *:f16>, #llm.layout<packed>>", {2, 8},
+                  {0, 1, 0, 2, 3, 0, -4, 0, -0.5, -0.5, 0, 0, 0, 0, -0.5, 3.5});
+}
