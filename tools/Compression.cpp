@@ -31,7 +31,7 @@ namespace {
 /// A key of a short form, the pass and its option that it sets, and what it may be.
 struct Key {
   StringRef name, pass, option;
-  enum class Kind { Number, Real, Group, Word, YesNo, Run } kind;
+  enum class Kind { Number, Real, Group, Word, File, YesNo, Run } kind;
 };
 constexpr StringRef kWeights = "llm-quantize-weights", kActivations = "llm-quantize-activations";
 constexpr StringRef kCaches = "llm-quantize-kv", kSmooth = "llm-smooth", kMix = "llm-mix-precision";
@@ -55,6 +55,12 @@ constexpr Key kPruneKeys[] = {
     {"head-dim", "llm-prune-head-dim", "ratio", Key::Kind::Real},
     {"width", "llm-prune-width", "ratio", Key::Kind::Real},
     {"rank", "llm-factorize", "ratio", Key::Kind::Real},
+    {"mask", "llm-prune-masks", "file", Key::Kind::File},
+    {"sparse", "llm-sparsify", "pattern", Key::Kind::Real},
+    {"w", "", "bits", Key::Kind::Number},
+    {"group", "", "group", Key::Kind::Group},
+    {"symmetric", "", "symmetric", Key::Kind::YesNo},
+    {"replay", "", "replay", Key::Kind::YesNo},
     {"whiten", "", "whiten", Key::Kind::YesNo},
     {"head", "", "head", Key::Kind::YesNo},
     {"score", "", "score", Key::Kind::Word},
@@ -117,6 +123,10 @@ private:
       if (value.empty() || !::llvm::all_of(value, ::llvm::isAlnum))
         return refuse("a word behind '" + key.name.str() + ":'", part);
       return value.str();
+    case Key::Kind::File:
+      if (value.empty() || value.find_first_of(" {}'\"") != StringRef::npos)
+        return refuse("a path without blanks, quotes and braces behind '" + key.name.str() + ":'", part);
+      return value.str();
     case Key::Kind::YesNo:
     case Key::Kind::Run:
       if (value != "yes" && value != "no")
@@ -172,20 +182,38 @@ private:
   return passes;
 }
 
-::llvm::Expected<std::string> prunePass(StringRef spec) {
+::llvm::Expected<std::string> prunePass(StringRef spec, bool hasText, bool isQuantised) {
+  constexpr StringRef kSparsify = "llm-sparsify";
   StringRef pass;
   std::string options;
-  auto error = SpecParser("--prune", kPruneKeys).parse(spec, [&](const Key &key, std::string value) {
-    if (!key.pass.empty())
-      pass = key.pass;
-    options += " " + key.option.str() + "=" + value;
-  });
-  if (error)
-    return std::move(error);
+  // 2:4 and 4:8 are patterns, with the score behind them: no pair of a key and a value.
+  const auto [first, rest] = spec.split(',');
+  for (StringRef pattern : {"2:4", "4:8"})
+    if (first == pattern || first.starts_with(pattern.str() + ":")) {
+      pass = kSparsify;
+      options = " pattern=" + pattern.str();
+      if (StringRef score = first.drop_front(pattern.size()); score.consume_front(":"))
+        options += " score=" + score.str();
+      spec = rest;
+    }
+  if (!spec.empty() || pass.empty())
+    if (auto error = SpecParser("--prune", kPruneKeys).parse(spec, [&](const Key &key, std::string value) {
+          if (!key.pass.empty())
+            pass = key.pass;
+          options += " " + key.option.str() + "=" + value;
+        }))
+      return std::move(error);
+  if (pass == kSparsify) {
+    if (!hasText && !StringRef(options).contains(" score="))
+      options += " score=magnitude";
+    if (isQuantised && !StringRef(options).contains(" bits="))
+      options += " bits=16";
+  }
   if (pass.empty())
-    return SpecParser("--prune", kPruneKeys).refuse("what goes, as layers:N, ffn:RATIO, heads:RATIO, kv-heads:RATIO, head-dim:RATIO, "
-                                                     "width:RATIO, rank:RATIO or vocabulary:FILE",
-                                                     spec);
+    return SpecParser("--prune", kPruneKeys)
+        .refuse("what goes, as layers:N, ffn:RATIO, heads:RATIO, kv-heads:RATIO, head-dim:RATIO, width:RATIO, rank:RATIO, "
+                "2:4, 4:8, sparse:RATIO, mask:FILE or vocabulary:FILE",
+                spec);
   return pass.str() + "{" + options.substr(1) + "}";
 }
 

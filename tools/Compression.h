@@ -22,8 +22,10 @@ const Preset *findPreset(::llvm::StringRef name);
 /// `method` is gptq where there is a calibration text, else mse. Errors name the key and the value.
 ::llvm::Expected<std::string> quantizePasses(::llvm::StringRef spec, bool hasText);
 
-/// The pass behind `layers:4` or `ffn:0.2,score:wanda,recover:no`. Errors name the key and the value.
-::llvm::Expected<std::string> prunePass(::llvm::StringRef spec);
+/// The pass behind `layers:4`, `ffn:0.2,score:wanda,recover:no` or `2:4:sparsegpt`. Sparsity is by magnitude where there
+/// is no calibration text and no score is named, and leaves floats where weights are quantised after it. Errors name the
+/// key and the value.
+::llvm::Expected<std::string> prunePass(::llvm::StringRef spec, bool hasText, bool isQuantised);
 
 /// A whole pipeline: `passes` (perhaps none), then what every model gets.
 std::string pipelineOf(::llvm::StringRef passes);

@@ -30,6 +30,7 @@ Examples:
   llm-compile model.gguf -o wide.sprig --tree=64
   llm-compile model.gguf -o tuned.sprig --adapter=my-lora
   llm-compile model.gguf -o small.sprig --prune=layers:4 --prune=ffn:0.2 --calibrate=book.txt
+  llm-compile model.gguf -o sparse.sprig --prune=2:4:sparsegpt,w:4,group:64 --calibrate=book.txt
 )";
 
 /// Every profile of the library, the most demanding first and the fallback
@@ -147,8 +148,11 @@ int main(int argc, char **argv) {
                  "what goes, before anything is quantised: layers:N, ffn:RATIO, "
                  "heads:RATIO, kv-heads:RATIO, head-dim:RATIO, width:RATIO or "
                  "rank:RATIO, then score:influence|wanda|magnitude|random,"
-                 "recover:yes|no,tokens:N; or vocabulary:FILE, a file of the "
-                 "token ids that stay; repeatable, in order")
+                 "recover:yes|no,tokens:N; 2:4 or 4:8 of the numbers, as "
+                 "2:4:magnitude|wanda|sparsegpt, or sparse:RATIO, then "
+                 "w:4|8,group:N; mask:FILE, what masks in JSON call zero; or "
+                 "vocabulary:FILE, a file of the token ids that stay; "
+                 "repeatable, in order")
       ->allow_extra_args(false)
       ->type_name("SPEC");
   app.add_option("--prune-report", options.pruneReport,
@@ -251,19 +255,20 @@ int main(int argc, char **argv) {
     };
     if (!options.adapter.empty() && !keepAdapter)
       add("llm-fold-adapters");
+    if (quantize.empty())
+      quantize = chosen->quantize;
     for (const std::string &spec : prune) {
       if (StringRef(spec).starts_with("vocabulary:")) {
         options.keepTokens = spec.substr(spec.find(':') + 1);
         add("llm-prune-vocabulary");
         continue;
       }
-      auto made = prunePass(spec);
+      auto made = prunePass(spec, !options.calibrationText.empty(),
+                            StringRef("," + quantize).contains(",w:"));
       if (!made)
         return usage(toString(made.takeError()));
       add(*made);
     }
-    if (quantize.empty())
-      quantize = chosen->quantize;
     if (!quantize.empty()) {
       auto made = quantizePasses(quantize, !options.calibrationText.empty());
       if (!made)

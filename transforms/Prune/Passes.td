@@ -162,6 +162,29 @@ def PruneLayersPass : Pass<"llm-prune-layers", "ModuleOp"> {
   let dependentDialects = ["LLMDialect"];
 }
 
+def PruneMasksPass : Pass<"llm-prune-masks", "ModuleOp"> {
+  let summary = "What masks from a file call zero goes";
+  let description = [{
+    For masks that were learned elsewhere. The file is JSON: for each block in program order a list with a number for
+    each of its parts, zero for what goes; `null` for a block that stays as it is.
+
+    ```json
+    {"channels": [[1, 0, 1, ...], null, ...], "heads": [[1, 1, 0, ...], ...], "kv_heads": [...]}
+    ```
+
+    Channels are those of feed-forward blocks; of query heads as many of each key-value head have to stay, and their
+    masks are of those that `kv_heads` leaves. A mask of another length, for another number of blocks or one that keeps
+    nothing is refused, and nothing is written. What is left is fitted as in `llm-prune-ffn`.
+  }];
+  let options = [
+    Option<"file", "file", "std::string", /*default=*/"", "The masks, as JSON">,
+    Option<"recover", "recover", "bool", /*default=*/"true", "Fit the columns that stay">,
+    Option<"tokens", "tokens", "int64_t", /*default=*/"16384", "Of the calibration text">,
+    Option<"window", "window", "int64_t", /*default=*/"512", "Tokens of the text that see each other">,
+  ];
+  let dependentDialects = ["LLMDialect"];
+}
+
 def PruneToShapePass : Pass<"llm-prune-to-shape", "ModuleOp"> {
   let summary = "A model of a given shape";
   let description = [{
@@ -253,6 +276,52 @@ def SearchShapePass : Pass<"llm-search-shape", "ModuleOp"> {
     Option<"recover", "recover", "bool", /*default=*/"true", "Fit the columns that stay">,
     Option<"tokens", "tokens", "int64_t", /*default=*/"16384", "Of the calibration text">,
     Option<"window", "window", "int64_t", /*default=*/"512", "Tokens of the text that see each other">,
+  ];
+  let dependentDialects = ["LLMDialect"];
+}
+
+def SparsifyPass : Pass<"llm-sparsify", "ModuleOp"> {
+  let summary = "Weights with zeros in a pattern, stored without them";
+  let description = [{
+    Of each 4 or 8 neighbours in a row of a weight half stay. What is stored are their codes, and patterns that say which
+    they are: 3.25 bits a number of 2:4 with 4 bits and a scale for 64, where all of them take 4.25.
+
+    ```mlir
+    %y = llm.linear %x, %w : tensor<?x576xf32>, tensor<1536x576xf16> -> tensor<?x1536xf32>
+    // ==> pattern=2:4 bits=4
+    %c = llm.weight @weights["blk.0.ffn_up.weight.codes"] : tensor<1536x144xi8>
+    %s = llm.weight @weights["blk.0.ffn_up.weight.scales"] : tensor<1536x9xf16>
+    %p = llm.weight @weights["blk.0.ffn_up.weight.patterns"] : tensor<1536x54xi8>
+    %q = llm.assemble %c scales(%s : tensor<1536x9xf16>) patterns(%p : tensor<1536x54xi8>)
+        : tensor<1536x144xi8> -> tensor<1536x576x!llm.q<i4, 2:4, 64:f16>, #llm.layout<packed>>
+    %w = llm.dequantize %q : ... -> tensor<1536x576xf32>
+    %y = llm.linear %x, %w : tensor<?x576xf32>, tensor<1536x576xf32> -> tensor<?x1536xf32>
+    ```
+
+    - `magnitude`: the largest stay.
+    - `wanda`: the largest times the norm of what meets them (arXiv 2306.11695).
+    - `sparsegpt`: column after column, what costs least once all that follows has made up for it (arXiv 2301.00774);
+      numbers are rounded on the way.
+
+    With `bits=16` numbers are written as floats, for a quantise step that follows: `llm-quantize-weights` finds the
+    zeros, keeps them and stores the rest likewise. A ratio instead of a pattern makes that share zero wherever it costs
+    least, in blocks that stay as they were: good for judging a pattern, but no byte and no instruction less. Products
+    whose rows are not whole units of 32 numbers are left.
+  }];
+  let options = [
+    Option<"pattern", "pattern", "std::string", /*default=*/"\"2:4\"", "2:4, 4:8, or a ratio of the numbers, that go">,
+    Option<"score", "score", "std::string", /*default=*/"\"sparsegpt\"", "magnitude, wanda or sparsegpt">,
+    Option<"bits", "bits", "unsigned", /*default=*/"0",
+           "Of a number: 4 or 8, 16 for floats; 0: 4 where the weight had up to 4, else 8">,
+    Option<"group", "group", "int64_t", /*default=*/"64",
+           "Numbers of a row that share a scale, a multiple of 32; 0: all of them">,
+    Option<"symmetric", "symmetric", "bool", /*default=*/"true", "Without zero points">,
+    Option<"head", "head", "bool", /*default=*/"false", "Also products outside layers, such as the head">,
+    Option<"tokens", "tokens", "int64_t", /*default=*/"16384", "Of the calibration text">,
+    Option<"window", "window", "int64_t", /*default=*/"512", "Tokens of the text that see each other">,
+    Option<"damping", "damping", "double", /*default=*/"0.01",
+           "sparsegpt: what is added to the diagonal of the second moments, times its mean">,
+    Option<"replay", "replay", "bool", /*default=*/"false", "Layers see what became of those before them">,
   ];
   let dependentDialects = ["LLMDialect"];
 }

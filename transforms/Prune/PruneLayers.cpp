@@ -54,12 +54,15 @@ private:
   std::map<Operation *, std::pair<double, int64_t>> sums;
 };
 
-/// Second moments of the input of one product, and their moments with what later layers add to its output.
+/// Second moments of what a layer that stays can be corrected by, and their moments with what later layers add to its
+/// output.
 class SpanMoments final : public ActivationVisitor {
 public:
-  /// `spans`: the last product of a layer that stays, the layer, and the last of the layers behind it that go.
+  /// `spans`: the last product of a layer that stays, or the norm behind it, the layer, and the last of the layers behind
+  /// it that go.
   struct Span {
-    LinearOp product;
+    LinearOp product; ///< its input is fitted …
+    Operation *norm;  ///< … or, where the product's result is normed before it is added, what is added
     Operation *layer, *last;
     Eigen::MatrixXf gram, cross; ///< Σ xxᵀ, Σ (removed − kept) xᵀ
     std::map<int64_t, Rows> inputs, outputs;
@@ -67,12 +70,16 @@ public:
   explicit SpanMoments(std::vector<Span> &spans) : spans(spans) {}
 
   bool wants(Operation *op) override {
-    return llvm::any_of(spans, [&](Span &span) { return op == span.product || op == span.layer || op == span.last; });
+    return llvm::any_of(spans, [&](Span &span) {
+      return op == span.product || op == span.norm || op == span.layer || op == span.last;
+    });
   }
   LogicalResult visit(Operation *op, int64_t window, const ActivationRows &input, const ActivationRows &output) override {
     for (Span &span : spans) {
       if (op == span.product)
         span.inputs[window] = viewOf(input);
+      if (op == span.norm)
+        span.inputs[window] = viewOf(output);
       if (op == span.layer)
         span.outputs[window] = viewOf(output);
       if (op != span.last)
@@ -167,6 +174,15 @@ private:
     return plain ? linear : LinearOp();
   }
 
+  /// The norm whose result is the last that a layer adds to the residual.
+  static Operation *lastNorm(LayerOp layer) {
+    auto add = layer.getYield().getValues().front().getDefiningOp<AddOp>();
+    for (Value part : add ? ValueRange(add->getOperands()) : ValueRange())
+      if (Operation *norm = part.getDefiningOp(); norm && isa<RmsNormOp, LayerNormOp>(norm))
+        return norm;
+    return nullptr;
+  }
+
   LogicalResult refit(func::FuncOp function, ArrayRef<LayerOp> removed) {
     ActivationSource *activations = source(function, "recovery");
     WeightStore *store = weightStoreOf(getOperation());
@@ -183,12 +199,13 @@ private:
         continue;
       }
       LinearOp product = before ? lastProduct(before) : LinearOp();
-      if (!product) {
+      Operation *norm = before && !product ? lastNorm(before) : nullptr;
+      if (!product && !norm) {
         (void)refuse(rewriter, layer, kPass, "no product before the removed layers can make up for them");
         continue;
       }
       if (!inSpan)
-        spans.push_back({product, before, layer, {}, {}, {}, {}});
+        spans.push_back({product, norm, before, layer, {}, {}, {}, {}});
       spans.back().last = layer;
       inSpan = true;
     }
@@ -203,26 +220,52 @@ private:
     return success();
   }
 
-  /// W += C (H + λI)⁻¹: the least squares of what the removed layers added, from what the product reads.
+  /// W += C (H + λI)⁻¹: the least squares of what the removed layers added, from what the product reads. Behind a norm,
+  /// which W cannot be seen through, that is a product of its own, added last.
   LogicalResult fold(SpanMoments::Span &span, WeightStore &store, WeightSpill &spill) {
-    FailureOr<Matrix> weight = readMatrix(span.product.getWeight(), store, span.product);
-    if (failed(weight))
-      return failure();
+    Operation *at = span.product ? span.product.getOperation() : span.norm;
     Eigen::MatrixXd gram = span.gram.cast<double>();
     gram.diagonal().array() += kDamping * gram.diagonal().mean() + 1e-30;
     const Eigen::LLT<Eigen::MatrixXd> factor(gram);
-    const Eigen::MatrixXd change = factor.solve(span.cross.cast<double>().transpose()).transpose();
+    const Eigen::MatrixXf change = factor.solve(span.cross.cast<double>().transpose()).transpose().cast<float>();
     if (factor.info() != Eigen::Success || !change.allFinite())
-      return span.product->emitOpError("expects inputs that can be fitted, but their second moments cannot be inverted");
-    Eigen::Map<Rows>(weight->numbers.data(), weight->N, weight->K) += change.cast<float>();
-    OpBuilder builder(span.product);
-    const std::string name = weightName(span.product.getWeight());
-    FailureOr<Value> value = writeLike(builder, span.product.getLoc(), spill, name + ".refitted",
-                                       cast<RankedTensorType>(span.product.getWeight().getType()), *weight);
+      return at->emitOpError("expects inputs that can be fitted, but their second moments cannot be inverted");
+    return span.product ? addTo(span.product, change, store, spill) : addBehind(span, change, spill);
+  }
+
+  LogicalResult addTo(LinearOp product, const Eigen::MatrixXf &change, WeightStore &store, WeightSpill &spill) {
+    FailureOr<Matrix> weight = readMatrix(product.getWeight(), store, product);
+    if (failed(weight))
+      return failure();
+    Eigen::Map<Rows>(weight->numbers.data(), weight->N, weight->K) += change;
+    OpBuilder builder(product);
+    FailureOr<Value> value =
+        writeLike(builder, product.getLoc(), spill, weightName(product.getWeight()) + ".refitted",
+                  cast<RankedTensorType>(product.getWeight().getType()), *weight);
     if (failed(value))
       return failure();
-    replaceWeight(span.product.getWeightMutable(), *value);
-    report(span.product, kPass, "makes up for the layers behind it");
+    replaceWeight(product.getWeightMutable(), *value);
+    report(product, kPass, "makes up for the layers behind it");
+    return success();
+  }
+
+  /// y ==> linear(n, C) + y, n the normed part of y
+  LogicalResult addBehind(const SpanMoments::Span &span, const Eigen::MatrixXf &change, WeightSpill &spill) {
+    auto layer = cast<LayerOp>(span.layer);
+    Matrix weight{change.rows(), change.cols(), std::vector<float>(size_t(change.size()))};
+    Eigen::Map<Rows>(weight.numbers.data(), weight.N, weight.K) = change;
+    Operation *yield = layer.getYield();
+    OpBuilder builder(yield);
+    const Location loc = span.norm->getLoc();
+    FailureOr<Value> value =
+        writeLike(builder, loc, spill, ("layer." + Twine(layer.getIndex()) + ".recovery").str(),
+                  RankedTensorType::get({weight.N, weight.K}, builder.getF16Type()), weight);
+    if (failed(value))
+      return failure();
+    Value result = yield->getOperand(0);
+    yield->setOperand(0, LinearOp::create(builder, loc, result.getType(), span.norm->getResult(0), *value,
+                                          /*bias=*/Value(), /*residual=*/result));
+    report(layer, kPass, "makes up for the layers behind it by a product more");
     return success();
   }
 };

@@ -22,16 +22,14 @@ FailureOr<Value> mlir::llm::writeLike(OpBuilder &builder, Location loc, WeightSp
     format = quant::Format::F16, element = Float16Type::get(context), layout = {};
   }
   auto type = RankedTensorType::get(shape, element, layout);
-  return spill.add(builder, loc, name, type, [&](WeightSpill::Write write) -> llvm::Error {
-    std::vector<std::byte> row(quant::info(*format).rowBytes(size_t(matrix.K)));
-    for (int64_t n = 0; n < matrix.N; ++n) {
-      if (!quant::encode(*format, matrix.row(n).data(), row.data(), size_t(matrix.K)))
-        return llvm::createStringError("expects rows of whole blocks");
-      if (llvm::Error error = write(row))
-        return error;
-    }
-    return llvm::Error::success();
+  // All rows at once, on all threads: the search for the best scales takes its time.
+  const size_t rowBytes = quant::info(*format).rowBytes(size_t(matrix.K));
+  std::vector<std::byte> bytes(size_t(matrix.N) * rowBytes);
+  forRows(context, matrix.N, 16, [&](int64_t begin, int64_t end) {
+    for (int64_t n = begin; n < end; ++n)
+      (void)quant::encodeBest(*format, matrix.row(n).data(), bytes.data() + size_t(n) * rowBytes, size_t(matrix.K));
   });
+  return spill.add(builder, loc, name, type, bytes);
 }
 
 FailureOr<Value> mlir::llm::writeIndex(OpBuilder &builder, Location loc, WeightSpill &spill, StringRef name,

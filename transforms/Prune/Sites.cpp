@@ -53,7 +53,7 @@ ActivationSource *SitePruner::activations(func::FuncOp function) const {
 }
 
 FailureOr<SitePruner> SitePruner::create(ModuleOp module, PruneSettings settings) {
-  if (settings.score != "random" && settings.score != "magnitude" && settings.score != "wanda")
+  if (settings.score != "random" && settings.score != "magnitude" && settings.score != "wanda" && settings.score != kNoScore)
     return module.emitError() << settings.pass << " expects a score random, magnitude or wanda, but got '"
                               << settings.score << "'",
            failure();
@@ -66,6 +66,10 @@ FailureOr<SitePruner> SitePruner::create(ModuleOp module, PruneSettings settings
 
 FailureOr<std::vector<double>> SitePruner::scores(const ChannelGroup &group, const LayerStatistics &inputs) {
   std::vector<double> result(size_t(group.size), 0);
+  if (settings.score == kNoScore) {
+    std::fill(result.begin(), result.end(), 1);
+    return result;
+  }
   if (settings.score == "random") {
     std::uniform_real_distribution<double> uniform;
     for (double &value : result)

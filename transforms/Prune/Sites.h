@@ -11,9 +11,12 @@
 
 namespace mlir::llm {
 
+/// The score where a pass knows what goes: all is worth the same.
+inline constexpr StringLiteral kNoScore = "none of its own";
+
 struct PruneSettings {
   StringRef pass;
-  std::string score = "wanda"; ///< magnitude, wanda or random
+  std::string score = "wanda"; ///< magnitude, wanda, random or kNoScore
   bool recover = true;         ///< columns that stay are fitted by least squares
   int64_t tokens = 16384, window = 512;
 

@@ -1,4 +1,4 @@
-#include "transforms/Quantize/Gptq.h"
+#include "transforms/Quantize/ColumnSweep.h"
 
 #include <Eigen/Cholesky>
 #include <Eigen/Core>
@@ -10,13 +10,7 @@ using namespace mlir::llm;
 
 using Rows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using Stride = Eigen::OuterStride<>;
-using RowsView = Eigen::Map<Rows, 0, Stride>;
 using ConstRowsView = Eigen::Map<const Rows, 0, Stride>;
-
-/// Columns between two updates of all that follows.
-static constexpr int64_t kBlock = 128;
-/// Rows that are worked on together: they stay in the cache.
-static constexpr int64_t kRows = 32;
 
 FailureOr<InverseFactor> mlir::llm::invertMoments(ArrayRef<float> gram, int64_t K, double damping, bool byImportance) {
   InverseFactor result;
@@ -58,88 +52,47 @@ FailureOr<InverseFactor> mlir::llm::invertMoments(ArrayRef<float> gram, int64_t 
   return result;
 }
 
-namespace {
-
-/// Some rows of one weight on their way through the columns.
-class Worker {
-public:
-  Worker(const WeightScheme &scheme, const InverseFactor &inputs, const Matrix &weight, QuantizedRows &into)
-      : scheme(scheme), inputs(inputs), weight(weight), into(into), K(weight.K), group(scheme.groupOf(K)),
-        groups(scheme.groups(K)) {
-    inOrder = scheme.group != 0;
-    for (int64_t k = 0; k < K && inOrder; ++k)
-      inOrder = inputs.order[size_t(k)] == k;
-    // A group is measured when its first column is reached, so updates are to be done by then.
-    block = inOrder ? std::max<int64_t>(1, kBlock / group) * group : kBlock;
-  }
-
-  void run(int64_t first, int64_t count) {
-    numbers.resize(size_t(count * K));
-    errors.resize(size_t(count * block));
-    for (int64_t r = 0; r < count; ++r)
-      for (int64_t i = 0; i < K; ++i)
-        numbers[size_t(r * K + i)] = weight.row(first + r)[size_t(inputs.order[size_t(i)])];
-    if (!inOrder)
-      for (int64_t r = 0; r < count; ++r)
-        roundRow(scheme, weight.row(first + r), /*best=*/true, into, first + r);
-    for (int64_t begin = 0; begin < K; begin += block) {
-      const int64_t end = std::min(begin + block, K);
-      for (int64_t i = begin; i < end; ++i) {
-        if (inOrder && i % group == 0)
-          measure(first, count, i);
-        roundColumn(first, count, begin, i, end);
-      }
-      if (end == K)
-        break;
-      RowsView rest(numbers.data() + end, count, K - end, Stride(K));
-      ConstRowsView lost(errors.data(), count, end - begin, Stride(block));
-      ConstRowsView upper(inputs.upper.data() + begin * K + end, end - begin, K - end, Stride(K));
-      rest.noalias() -= lost * upper;
-    }
-  }
-
-private:
-  void measure(int64_t first, int64_t count, int64_t i) {
-    const size_t length = size_t(std::min(group, K - i));
-    for (int64_t r = 0; r < count; ++r)
-      into.grids[size_t((first + r) * groups + i / group)] =
-          bestGrid(scheme, ArrayRef(numbers).slice(size_t(r * K + i), length));
-  }
-
-  void roundColumn(int64_t first, int64_t count, int64_t begin, int64_t i, int64_t end) {
-    const float *upper = inputs.upper.data() + i * K;
-    const int64_t k = inputs.order[size_t(i)];
-    for (int64_t r = 0; r < count; ++r) {
-      float *row = numbers.data() + r * K;
-      const GroupGrid &grid = into.grids[size_t((first + r) * groups + k / group)];
-      const float code = grid.code(row[i]);
-      into.codes[size_t((first + r) * K + k)] = int8_t(int(code));
-      const float lost = (row[i] - grid.value(code)) / upper[i];
-      errors[size_t(r * block + i - begin)] = lost;
-      for (int64_t j = i + 1; j < end; ++j)
-        row[j] -= lost * upper[j];
-    }
-  }
-
-  const WeightScheme &scheme;
-  const InverseFactor &inputs;
-  const Matrix &weight;
-  QuantizedRows &into;
-  int64_t K, group, groups, block;
-  bool inOrder;
-  std::vector<float> numbers, errors;
-};
-
-} // namespace
+FailureOr<InverseFactor> mlir::llm::invertWithDamping(Operation *product, ArrayRef<float> gram, int64_t K,
+                                                      double damping, bool byImportance) {
+  constexpr double kMost = 1;
+  for (double strength = damping; strength <= kMost; strength *= 10)
+    if (FailureOr<InverseFactor> found = invertMoments(gram, K, strength, byImportance); succeeded(found))
+      return found;
+  return product->emitOpError("expects inputs whose second moments can be inverted, but damping of ")
+         << kMost << " times their mean does not suffice";
+}
 
 QuantizedRows mlir::llm::gptq(MLIRContext *context, const WeightScheme &scheme, const Matrix &weight,
-                              const InverseFactor &inputs) {
-  QuantizedRows into{weight.N, weight.K, std::vector<int8_t>(weight.numbers.size()),
-                     std::vector<GroupGrid>(size_t(weight.N * scheme.groups(weight.K)))};
-  forRows(context, weight.N, kRows, [&](int64_t begin, int64_t end) {
-    Worker worker(scheme, inputs, weight, into);
-    for (int64_t first = begin; first < end; first += kRows)
-      worker.run(first, std::min(kRows, end - first));
+                              const InverseFactor &inputs, const KeptNumbers &kept) {
+  const int64_t K = weight.K, group = scheme.groupOf(K), groups = scheme.groups(K);
+  QuantizedRows into{weight.N, K, std::vector<int8_t>(weight.numbers.size()),
+                     std::vector<GroupGrid>(size_t(weight.N * groups)), kept};
+  bool inOrder = scheme.group != 0;
+  for (int64_t k = 0; k < K && inOrder; ++k)
+    inOrder = inputs.order[size_t(k)] == k;
+  // A group is measured when its first column is reached, so updates are to be done by then.
+  const int64_t block = ColumnSweep::blockOf(inOrder ? group : 1);
+  forRows(context, weight.N, ColumnSweep::kRows, [&](int64_t begin, int64_t end) {
+    ColumnSweep sweep(inputs, weight, block);
+    for (int64_t first = begin; first < end; first += ColumnSweep::kRows) {
+      const int64_t count = std::min(ColumnSweep::kRows, end - first);
+      for (int64_t n = first; n < first + count && !inOrder; ++n)
+        roundRow(scheme, weight.row(n), /*best=*/true, into, n);
+      const auto reached = [&](int64_t i) {
+        for (int64_t r = 0; inOrder && i % group == 0 && r < count; ++r)
+          into.grids[size_t((first + r) * groups + i / group)] =
+              bestGrid(scheme, into.keptOf(ArrayRef(sweep.row(r) + i, size_t(std::min(group, K - i))), first + r, i));
+      };
+      sweep.run(first, count, reached, [&](int64_t r, int64_t i, float number) {
+        const int64_t n = first + r, k = inputs.order[size_t(i)];
+        if (!into.keeps(n, k))
+          return 0.0f;
+        const GroupGrid &grid = into.grids[size_t(n * groups + k / group)];
+        const float code = grid.code(number);
+        into.codes[size_t(n * K + k)] = int8_t(int(code));
+        return grid.value(code);
+      });
+    }
   });
   return into;
 }
@@ -149,7 +102,7 @@ double mlir::llm::outputError(MLIRContext *context, const WeightScheme &scheme, 
   const int64_t K = weight.K, rows = (weight.N + step - 1) / step;
   std::vector<double> sums(size_t(rows), 0);
   const ConstRowsView moments(gram.data(), K, K, Stride(K));
-  forRows(context, rows, kRows, [&](int64_t begin, int64_t end) {
+  forRows(context, rows, ColumnSweep::kRows, [&](int64_t begin, int64_t end) {
     Rows lost(end - begin, K);
     for (int64_t i = begin; i < end; ++i)
       for (int64_t k = 0; k < K; ++k)

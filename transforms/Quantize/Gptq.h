@@ -22,9 +22,15 @@ struct InverseFactor {
 /// come first, else from left to right. Fails where the sum is no second moment (NaN, say).
 FailureOr<InverseFactor> invertMoments(ArrayRef<float> gram, int64_t K, double damping, bool byImportance);
 
+/// The same with more and more damping, where a text says too little about a product; an error on it where that does not
+/// suffice.
+FailureOr<InverseFactor> invertWithDamping(Operation *product, ArrayRef<float> gram, int64_t K, double damping,
+                                           bool byImportance);
+
 /// Rounds a weight. Grids are the best of a group as it is when its first column is reached, or of the numbers as they
-/// were where columns are not worked on from left to right.
-QuantizedRows gptq(MLIRContext *context, const WeightScheme &scheme, const Matrix &weight, const InverseFactor &inputs);
+/// were where columns are not worked on from left to right. Numbers that are not kept become zero.
+QuantizedRows gptq(MLIRContext *context, const WeightScheme &scheme, const Matrix &weight, const InverseFactor &inputs,
+                   const KeptNumbers &kept = {});
 
 /// Σ (Wx − Ŵx)² over the inputs behind `gram`, of some rows of W: what `step` counts off.
 double outputError(MLIRContext *context, const WeightScheme &scheme, const Matrix &weight, const QuantizedRows &rounded,

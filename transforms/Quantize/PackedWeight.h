@@ -7,7 +7,8 @@
 
 namespace mlir::llm {
 
-/// Writes `rows` as NAME.codes, NAME.scales and NAME.zeros, and makes before the builder's place
+/// Writes `rows` as NAME.codes, NAME.scales, NAME.zeros and NAME.patterns (of N:M exactly N of each M are kept), and
+/// makes before the builder's place
 ///
 ///   %q = llm.assemble %codes scales(%scales …) … : … -> tensor<…, #llm.layout<packed>>
 ///   %w = llm.dequantize %q : … -> tensor<…xf32>

@@ -70,6 +70,21 @@ void mlir::llm::replaceWeight(OpOperand &operand, Value value) {
   eraseDead(before);
 }
 
+void mlir::llm::replaceInProducts(Operation *product, OpOperand &operand, Value value,
+                                  llvm::function_ref<bool(Operation *)> wants,
+                                  llvm::DenseSet<OpOperand *> &finished) {
+  for (OpOperand &use : llvm::make_early_inc_range(operand.get().getUses())) {
+    Operation *user = use.getOwner();
+    const bool later = user->getBlock() == product->getBlock() && product->isBeforeInBlock(user);
+    if (later && wants(user) && llvm::is_contained(productWeights(user), &use)) {
+      use.set(value);
+      finished.insert(&use);
+    }
+  }
+  replaceWeight(operand, value);
+  finished.insert(&operand);
+}
+
 Operation *mlir::llm::layerOf(Operation *op) { return op->getParentOfType<LayerOp>(); }
 
 void mlir::llm::forRows(MLIRContext *context, int64_t rows, int64_t atLeast,

@@ -41,6 +41,11 @@ WeightStore *weightStoreOf(Operation *op);
 /// Replaces what an operand reads, and erases what made the old value where nothing else reads it.
 void replaceWeight(OpOperand &operand, Value value);
 
+/// The same for all products of the block that read this weight from `product` on and are wanted, so that it is worked on
+/// once; their operands are added to `finished`.
+void replaceInProducts(Operation *product, OpOperand &operand, Value value, llvm::function_ref<bool(Operation *)> wants,
+                       llvm::DenseSet<OpOperand *> &finished);
+
 /// Erases an op that nothing reads, and then what it alone had read.
 void eraseDead(Operation *op);
 

@@ -2,6 +2,7 @@
 #include "transforms/Passes.h"
 #include "transforms/Quantize/Awq.h"
 #include "transforms/Quantize/Gptq.h"
+#include "transforms/Quantize/KeptNumbers.h"
 #include "transforms/Quantize/PackedWeight.h"
 #include "transforms/Remarks.h"
 #include "llvm/Support/JSON.h"
@@ -19,9 +20,6 @@ using namespace mlir;
 using namespace mlir::llm;
 
 static constexpr StringLiteral kPass = "llm-quantize-weights";
-
-/// How far the damping grows where the moments of a text are too thin to be inverted.
-static constexpr double kMostDamping = 1;
 
 namespace {
 
@@ -119,6 +117,9 @@ private:
     FailureOr<Matrix> weight = readMatrix(before, *store, product);
     if (failed(weight))
       return failure();
+    // What llm-sparsify (or training) has made of zeros stays so, and is stored without them.
+    scheme.sparsity = scheme.bits == 4 || scheme.bits == 8 ? sparsityOf(*weight) : Sparsity();
+    kept = scheme.sparsity.of ? keptNumbers(*weight, scheme.sparsity) : KeptNumbers();
     FailureOr<QuantizedRows> rows = round(product, *weight, inputs);
     if (failed(rows))
       return failure();
@@ -128,17 +129,8 @@ private:
     FailureOr<Value> value = writePacked(builder, product->getLoc(), *spill, name, type, scheme, *rows);
     if (failed(value))
       return failure();
-    // One weight of several products is quantised once.
-    for (OpOperand &use : llvm::make_early_inc_range(before.getUses())) {
-      const bool later = use.getOwner()->getBlock() == product->getBlock() && product->isBeforeInBlock(use.getOwner());
-      if (later && wants(use.getOwner()) && llvm::is_contained(productWeights(use.getOwner()), &use)) {
-        use.set(*value);
-        finished.insert(&use);
-      }
-    }
-    replaceWeight(operand, *value);
+    replaceInProducts(product, operand, *value, [this](Operation *op) { return wants(op); }, finished);
     product->removeAttr("llm.bits");
-    finished.insert(&operand);
     mlir::llm::report(product, kPass, name);
     return success();
   }
@@ -147,21 +139,18 @@ private:
     if (method != "gptq")
       return roundRows(weight, /*best=*/method != "rtn");
     std::optional<InverseFactor> &inverse = inverses[inputs];
-    // A text that says too little about a product is made up for by more damping.
-    for (double strength = damping; !inverse && strength <= kMostDamping; strength *= 10)
-      if (FailureOr<InverseFactor> found = invertMoments(inputs->gram, inputs->width, strength, actOrder);
-          succeeded(found))
-        inverse = std::move(*found);
-    if (!inverse)
-      return product->emitOpError("expects inputs whose second moments can be inverted, but damping of ")
-                 << kMostDamping << " times their mean does not suffice",
-             failure();
-    return gptq(&getContext(), scheme, weight, *inverse);
+    if (!inverse) {
+      FailureOr<InverseFactor> found = invertWithDamping(product, inputs->gram, inputs->width, damping, actOrder);
+      if (failed(found))
+        return failure();
+      inverse = std::move(*found);
+    }
+    return gptq(&getContext(), scheme, weight, *inverse, kept);
   }
 
   QuantizedRows roundRows(const Matrix &weight, bool best) {
     QuantizedRows rows{weight.N, weight.K, std::vector<int8_t>(weight.numbers.size()),
-                       std::vector<GroupGrid>(size_t(weight.N * scheme.groups(weight.K)))};
+                       std::vector<GroupGrid>(size_t(weight.N * scheme.groups(weight.K))), kept};
     forRows(&getContext(), weight.N, 16, [&](int64_t begin, int64_t end) {
       for (int64_t n = begin; n < end; ++n)
         roundRow(scheme, weight.row(n), best, rows, n);
@@ -204,6 +193,7 @@ private:
   }
 
   WeightScheme scheme;
+  KeptNumbers kept; ///< of the weight at hand
   WeightStore *store = nullptr;
   WeightSpill *spill = nullptr;
   llvm::DenseSet<OpOperand *> finished;

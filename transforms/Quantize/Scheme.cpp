@@ -24,15 +24,18 @@ std::string WeightScheme::whyRefused() const {
   if (group < 0 || group % quant::kAffineUnit || group > quant::kLargestAffineGroup)
     return "expects a group of a multiple of " + std::to_string(quant::kAffineUnit) + " up to " +
            std::to_string(quant::kLargestAffineGroup) + ", or 0 for whole rows, but got " + std::to_string(group);
+  if (sparsity.of && bits != 4 && bits != 8)
+    return "expects 4 or 8 bits for N:M, but got " + std::to_string(bits);
   return "";
 }
 
 QuantizedType WeightScheme::type(MLIRContext *context) const {
   const int64_t size = group == 0 ? kWholeRow : group;
   if (symmetric)
-    return QuantizedType::get(context, QuantCode::signedInt(bits), {QuantLevel::scaled(size, ScaleType::f16())});
+    return QuantizedType::get(context, QuantCode::signedInt(bits), "", sparsity,
+                              {QuantLevel::scaled(size, ScaleType::f16())});
   return QuantizedType::get(
-      context, QuantCode::unsignedInt(bits),
+      context, QuantCode::unsignedInt(bits), "", sparsity,
       {QuantLevel::withOffset(size, ScaleType::f16(), OffsetKind::Zero, ScaleType::unsignedInt(bits))});
 }
 
@@ -54,6 +57,8 @@ static GroupGrid zeroGrid(const WeightScheme &scheme, float low, float high) {
 }
 
 GroupGrid mlir::llm::rangeGrid(const WeightScheme &scheme, ArrayRef<float> w, float clip) {
+  if (w.empty()) // nothing is kept
+    return scheme.symmetric ? symmetricGrid(scheme, 0) : zeroGrid(scheme, 0, 0);
   const auto [low, high] = std::minmax_element(w.begin(), w.end());
   if (scheme.symmetric)
     return symmetricGrid(scheme, std::max(-*low, *high) * clip / scheme.most());
@@ -120,10 +125,17 @@ void mlir::llm::roundRow(const WeightScheme &scheme, ArrayRef<float> w, bool bes
       return all.empty() ? all : all.slice(size_t(g * group), size_t(std::min(group, K - g * group)));
     };
     const ArrayRef<float> numbers = part(w);
-    const GroupGrid grid = best ? bestGrid(scheme, numbers, part(importance)) : rangeGrid(scheme, numbers);
+    std::vector<float> kept, weights;
+    if (!into.kept.empty()) {
+      kept = into.keptOf(numbers, row, g * group);
+      weights = into.keptOf(part(importance), row, g * group);
+    }
+    const ArrayRef<float> fitted = into.kept.empty() ? numbers : ArrayRef<float>(kept),
+                          weighed = into.kept.empty() ? part(importance) : ArrayRef<float>(weights);
+    const GroupGrid grid = best ? bestGrid(scheme, fitted, weighed) : rangeGrid(scheme, fitted);
     into.grids[size_t(row * groups + g)] = grid;
     int8_t *codes = into.codes.data() + row * K + g * group;
     for (auto [i, x] : llvm::enumerate(numbers))
-      codes[i] = int8_t(int(grid.code(x)));
+      codes[i] = int8_t(int(grid.code(into.keeps(row, g * group + int64_t(i)) ? x : 0)));
   }
 }

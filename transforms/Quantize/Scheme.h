@@ -13,6 +13,7 @@ struct WeightScheme {
   unsigned bits = 4;  ///< 2, 3, 4, 5, 6 or 8
   int64_t group = 64; ///< a multiple of 32; 0: a whole row. The last group of a row may be short
   bool symmetric = true;
+  Sparsity sparsity = {}; ///< N:M of which are stored, with 4 or 8 bits; 0:0: all
 
   /// Says what does not fit, or is empty.
   std::string whyRefused() const;
@@ -42,19 +43,36 @@ GroupGrid rangeGrid(const WeightScheme &scheme, ArrayRef<float> w, float clip = 
 /// `importance` has a number for each of `w`.
 GroupGrid bestGrid(const WeightScheme &scheme, ArrayRef<float> w, ArrayRef<float> importance = {});
 
+/// Which numbers of a weight `NxK` are kept: 1 or 0 for each. Empty: all.
+using KeptNumbers = std::vector<uint8_t>;
+
 /// A weight `NxK` in codes.
 struct QuantizedRows {
   int64_t N = 0, K = 0;
   std::vector<int8_t> codes;        ///< [N, K], numbers of the code; unsigned ones as their bits
   std::vector<GroupGrid> grids;     ///< [N, groups]
+  KeptNumbers kept = {};            ///< the codes of all others are those of zero
+
+  bool keeps(int64_t n, int64_t k) const { return kept.empty() || kept[size_t(n * K + k)]; }
+  /// Of numbers of row `n` from column `first` on those that are kept.
+  std::vector<float> keptOf(ArrayRef<float> numbers, int64_t n, int64_t first) const {
+    std::vector<float> list;
+    for (auto [i, number] : llvm::enumerate(numbers))
+      if (keeps(n, first + int64_t(i)))
+        list.push_back(number);
+    return list;
+  }
   float value(const WeightScheme &scheme, int64_t n, int64_t k) const {
+    if (!keeps(n, k))
+      return 0;
     const GroupGrid &grid = grids[size_t(n * scheme.groups(K) + k / scheme.groupOf(K))];
     const int8_t code = codes[size_t(n * K + k)];
     return grid.value(scheme.symmetric ? float(code) : float(uint8_t(code)));
   }
 };
 
-/// Rounds one row of K numbers by the grids at `row` of `into`, which are made first: the best ones, or those of ranges.
+/// Rounds one row of K numbers by the grids at `row` of `into`, which are made first: the best ones, or those of ranges,
+/// of the numbers that `into` keeps.
 void roundRow(const WeightScheme &scheme, ArrayRef<float> w, bool best, QuantizedRows &into, int64_t row,
               ArrayRef<float> importance = {});
 

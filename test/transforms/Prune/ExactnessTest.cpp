@@ -1,5 +1,6 @@
 // What says nothing can go: channels of zeros, and layers that add nothing, leave the logits as they are.
 #include "lib/Import/Import.h"
+#include "lib/Reference/Activations.h"
 #include "lib/Reference/Evaluator.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
@@ -13,6 +14,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <numeric>
 #include <tuple>
 
 using namespace mlir;
@@ -42,12 +44,16 @@ protected:
     function = module->lookupSymbol<func::FuncOp>("forward");
   }
 
-  std::vector<double> logits() {
+  /// Of a few tokens at three of their positions, or of the first of a text at all of them.
+  std::vector<double> logits(size_t count = 6, std::vector<int32_t> tokens = {1, 70, 80, 90, 250, 17}) {
     reference::Options options;
     options.precision = reference::Precision::F64, options.threads = 1;
     auto evaluator = reference::Evaluator::create(*module, store, options);
-    auto results = evaluator->run("forward", {Tensor::ids({1, 70, 80, 90, 250, 17}), Tensor::ids({0, 1, 2, 3, 4, 5}),
-                                              Tensor::ids({0, 3, 5})});
+    tokens.resize(count);
+    std::vector<int32_t> positions(count);
+    std::iota(positions.begin(), positions.end(), 0);
+    auto results = evaluator->run("forward", {Tensor::ids(tokens), Tensor::ids(positions),
+                                              count == 6 ? Tensor::ids({0, 3, 5}) : Tensor::ids(positions)});
     return succeeded(results) ? results->front().toDoubles() : std::vector<double>();
   }
 
@@ -120,6 +126,39 @@ TEST_F(PruneExactly, LayersThatAddNothing) {
   });
   expectSame("llm-prune-layers{count=1 score=random recover=false}");
   EXPECT_EQ(::llvm::range_size(module->lookupSymbol<func::FuncOp>("forward").getOps<LayerOp>()), 1);
+}
+
+/// Where what a layer adds is normed first, a product more makes up for the layers behind it.
+TEST_F(PruneExactly, LayersBehindANormAreMadeUpFor) {
+  const std::string source = SPRIG_SHARED_DIR "/reference/tiny/gemma3";
+  if (!std::filesystem::exists(source))
+    GTEST_SKIP() << source << " is not there";
+  double errors[2];
+  reference::ActivationSettings text;
+  for (int i = 0; i < 384; ++i)
+    text.tokens.push_back((i * i * 31 + 7 * i) % 320);
+  text.threads = 1;
+  for (bool recover : {false, true}) {
+    importFrom(source);
+    const std::vector<double> before = logits(32, text.tokens);
+    ActivationSource::attach(&context, reference::makeActivationSource(store, text));
+    PassManager manager(&context);
+    ASSERT_TRUE(succeeded(parsePassPipeline("llm-prune-layers{count=2 tokens=384 window=32 recover=" +
+                                                std::string(recover ? "true}" : "false}"),
+                                            manager, ::llvm::errs())));
+    ASSERT_TRUE(succeeded(manager.run(*module)));
+    const std::vector<double> after = logits(32, text.tokens);
+    ASSERT_EQ(before.size(), after.size());
+    errors[recover] = 0;
+    for (size_t i = 0; i < before.size(); ++i)
+      errors[recover] += (after[i] - before[i]) * (after[i] - before[i]);
+    int products = 0;
+    module->walk([&](LinearOp linear) {
+      products += weightName(linear.getWeight()).find(".recovery") != std::string::npos;
+    });
+    EXPECT_EQ(products > 0, recover);
+  }
+  EXPECT_LT(errors[1], 0.9 * errors[0]);
 }
 
 /// Every structured pass on every dense model of the reference: what weighs nothing goes, and nothing changes.

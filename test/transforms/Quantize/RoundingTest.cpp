@@ -1,5 +1,6 @@
 // The arithmetic of rounding weights, on random weights and inputs.
-#include "transforms/Quantize/Gptq.h"
+#include "transforms/Prune/SparseMasks.h"
+#include "transforms/Quantize/KeptNumbers.h"
 
 #include <gtest/gtest.h>
 
@@ -179,6 +180,56 @@ TEST_F(RoundingTest, GptqOfWhiteInputsIsRounding) {
   ASSERT_TRUE(succeeded(factor));
   const WeightScheme scheme{4, 32, false};
   EXPECT_EQ(gptq(&context, scheme, weight, *factor).codes, roundAll(scheme, weight, true).codes);
+}
+
+/// Of each piece exactly as many stay as are allowed, whatever the method; what makes up for the rest loses least.
+TEST_F(RoundingTest, SparsityByCurvatureLosesLeast) {
+  const int64_t K = 160;
+  const Matrix weight = randomMatrix(40, K);
+  const std::vector<float> gram = correlatedMoments(K, 400);
+  const auto inverse = invertMoments(gram, K, 0.01, /*byImportance=*/false);
+  ASSERT_TRUE(succeeded(inverse));
+  std::vector<float> norms;
+  for (int64_t k = 0; k < K; ++k)
+    norms.push_back(std::sqrt(gram[size_t(k * K + k)]));
+  for (const SparseRule &rule : {SparseRule{{2, 4}, 0}, SparseRule{{4, 8}, 0}, SparseRule{{}, 0.5}}) {
+    const WeightScheme scheme{8, 32, true, rule.pattern};
+    const auto rounded = [&](const KeptNumbers &kept) {
+      QuantizedRows rows{weight.N, K, std::vector<int8_t>(weight.numbers.size()),
+                         std::vector<GroupGrid>(size_t(weight.N * scheme.groups(K))), kept};
+      for (int64_t n = 0; n < weight.N; ++n)
+        roundRow(scheme, weight.row(n), /*best=*/true, rows, n);
+      return rows;
+    };
+    const QuantizedRows magnitude = rounded(keepLargest(&context, rule, weight, {})),
+                        wanda = rounded(keepLargest(&context, rule, weight, norms));
+    QuantizedRows joint{weight.N, K, std::vector<int8_t>(weight.numbers.size()),
+                        std::vector<GroupGrid>(size_t(weight.N * scheme.groups(K)))};
+    Matrix same = weight, floats = weight;
+    sparseGpt(&context, rule, same, *inverse, scheme, &joint);
+    sparseGpt(&context, rule, floats, *inverse, scheme, nullptr);
+    EXPECT_EQ(same.numbers, weight.numbers);
+    const auto error = [&](const QuantizedRows &rows) { return outputError(&context, scheme, weight, rows, gram); };
+    EXPECT_LT(error(joint), error(wanda));
+    EXPECT_LT(error(wanda), error(magnitude));
+    for (const KeptNumbers &kept : {magnitude.kept, wanda.kept, joint.kept}) {
+      ASSERT_EQ(kept.size(), weight.numbers.size());
+      const size_t piece = rule.pattern.of ? rule.pattern.of : kept.size();
+      for (size_t begin = 0; begin < kept.size(); begin += piece)
+        EXPECT_EQ(std::count(kept.begin() + ptrdiff_t(begin), kept.begin() + ptrdiff_t(begin + piece), 1),
+                  ptrdiff_t(piece / 2));
+    }
+    // What is zero is found again, and a later rounding leaves it so.
+    if (!rule.pattern.of)
+      continue;
+    EXPECT_EQ(sparsityOf(floats), rule.pattern);
+    const KeptNumbers kept = keptNumbers(floats, rule.pattern);
+    const QuantizedRows later = gptq(&context, scheme, floats, *inverse, kept);
+    for (size_t i = 0; i < kept.size(); ++i)
+      EXPECT_TRUE(kept[i] || (floats.numbers[i] == 0 && later.value(scheme, int64_t(i) / K, int64_t(i) % K) == 0));
+    EXPECT_LT(error(later), error(wanda));
+  }
+  EXPECT_EQ(sparsityOf(weight), Sparsity());
 }
 
 } // namespace

@@ -1,0 +1,158 @@
+// Masks that were learned elsewhere: what they call zero goes.
+#include "transforms/Passes.h"
+#include "transforms/Prune/SiteKinds.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <map>
+
+namespace mlir::llm {
+#define GEN_PASS_DEF_PRUNEMASKSPASS
+#include "transforms/Passes.h.inc"
+} // namespace mlir::llm
+
+using namespace mlir;
+using namespace mlir::llm;
+
+static constexpr StringLiteral kPass = "llm-prune-masks";
+
+namespace {
+
+/// A list for each block, of a number for each of its parts; no list: the block stays as it is.
+using Masks = std::vector<std::optional<std::vector<double>>>;
+
+struct MaskKind {
+  StringRef key;
+  SiteKind kind;
+};
+/// In the order in which they are applied: the masks of query heads are of those that are left.
+constexpr MaskKind kKinds[] = {
+    {"kv_heads", SiteKind::KVHeads}, {"heads", SiteKind::QueryHeads}, {"channels", SiteKind::FeedForward}};
+
+struct PruneMasksPass final : llm::impl::PruneMasksPassBase<PruneMasksPass> {
+  using PruneMasksPassBase::PruneMasksPassBase;
+
+  void runOnOperation() override {
+    std::map<StringRef, Masks> masks;
+    if (failed(read(masks)))
+      return signalPassFailure();
+    for (const MaskKind &each : kKinds)
+      if (auto found = masks.find(each.key); found != masks.end() && failed(prune(each, found->second)))
+        return signalPassFailure();
+  }
+
+private:
+  InFlightDiagnostic refuse() { return getOperation().emitError() << kPass << ": '" << file.getValue() << "' "; }
+
+  LogicalResult read(std::map<StringRef, Masks> &masks) {
+    auto buffer = ::llvm::MemoryBuffer::getFile(file);
+    if (!buffer)
+      return refuse() << "cannot be read: " << buffer.getError().message();
+    ::llvm::Expected<::llvm::json::Value> parsed = ::llvm::json::parse((*buffer)->getBuffer());
+    if (!parsed)
+      return refuse() << "expects JSON, but got " << toString(parsed.takeError());
+    const ::llvm::json::Object *object = parsed->getAsObject();
+    if (!object)
+      return refuse() << "expects an object of kv_heads, heads and channels";
+    for (const auto &[key, value] : *object) {
+      const auto *kind =
+          ::llvm::find_if(kKinds, [name = StringRef(key)](const MaskKind &known) { return known.key == name; });
+      if (kind == std::end(kKinds))
+        return refuse() << "expects kv_heads, heads and channels, but got '" << StringRef(key) << "'";
+      const ::llvm::json::Array *blocks = value.getAsArray();
+      if (!blocks)
+        return refuse() << "expects a list for each block behind '" << StringRef(key) << "'";
+      Masks &list = masks[kind->key];
+      for (const ::llvm::json::Value &block : *blocks) {
+        auto &mask = list.emplace_back();
+        if (block.kind() == ::llvm::json::Value::Null)
+          continue;
+        mask.emplace();
+        if (!block.getAsArray())
+          return refuse() << "expects lists of numbers behind '" << StringRef(key) << "', or null";
+        for (const ::llvm::json::Value &part : *block.getAsArray()) {
+          const auto number = part.kind() == ::llvm::json::Value::Boolean
+                                  ? std::optional(double(*part.getAsBoolean()))
+                                  : part.getAsNumber();
+          if (!number)
+            return refuse() << "expects lists of numbers behind '" << StringRef(key) << "', or null";
+          mask->push_back(*number);
+        }
+      }
+    }
+    return success();
+  }
+
+  /// How many parts of a block stay; errors name what does not fit.
+  FailureOr<int64_t> stay(const MaskKind &kind, const Masks &masks, const SiteSize &site) {
+    if (site.index >= int64_t(masks.size()))
+      return refuse() << "expects a mask of " << kind.key << " for each block, but has " << masks.size()
+                      << " for more than that",
+             failure();
+    const auto &mask = masks[size_t(site.index)];
+    if (!mask)
+      return site.size;
+    if (int64_t(mask->size()) != site.size)
+      return refuse() << "expects masks of " << site.size << " " << site.what << ", but the one of block "
+                      << site.index << " has " << mask->size(),
+             failure();
+    const int64_t kept = count(*mask, 0, site.size);
+    if (kept == 0)
+      return refuse() << "expects to keep some of the " << site.what << " of block " << site.index << ", but got none",
+             failure();
+    if (kind.kind == SiteKind::QueryHeads) {
+      const int64_t shared = site.size / site.unit;
+      const int64_t each = count(*mask, 0, shared);
+      for (int64_t first = shared; first < site.size; first += shared)
+        if (const int64_t here = count(*mask, first, first + shared); here != each)
+          return refuse() << "expects as many query heads of each key-value head to stay, but block " << site.index
+                          << " keeps " << each << " of those of head 0, and " << here << " of those of head "
+                          << first / shared,
+                 failure();
+    }
+    return kept;
+  }
+
+  static int64_t count(ArrayRef<double> mask, int64_t begin, int64_t end) {
+    return ::llvm::count_if(mask.slice(size_t(begin), size_t(end - begin)), [](double value) { return value != 0; });
+  }
+
+  LogicalResult prune(const MaskKind &kind, const Masks &masks) {
+    FailureOr<SitePruner> pruner = SitePruner::create(getOperation(), {kPass, kNoScore.str(), recover, tokens, window});
+    if (failed(pruner))
+      return failure();
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      if (function.isExternal())
+        continue;
+      const ChannelGroups groups(function);
+      std::map<Operation *, int64_t> indices;
+      FailureOr<std::vector<PruneSite>> sites =
+          sitesOf(kind.kind, function, groups, [&](const SiteSize &site) {
+            indices[site.at] = site.index;
+            return stay(kind, masks, site);
+          });
+      if (failed(sites))
+        return failure();
+      if (indices.size() != masks.size())
+        return refuse() << "expects masks of " << kind.key << " for " << indices.size() << " blocks, but got "
+                        << masks.size();
+      for (PruneSite &site : *sites) {
+        // The rule of the kind, with the mask for scores.
+        const std::vector<double> &mask = *masks[size_t(indices[site.at])];
+        const size_t parts = size_t(site.groups[0]->size) / mask.size();
+        std::vector<double> scores;
+        for (double value : mask)
+          scores.insert(scores.end(), parts, value != 0);
+        site.choose = [rule = site.choose, scores](ArrayRef<std::vector<double>>, const LayerStatistics &inputs) {
+          return rule({scores}, inputs);
+        };
+      }
+      if (failed(pruner->run(function, *sites)))
+        return failure();
+    }
+    describeShape(getOperation());
+    return success();
+  }
+};
+
+} // namespace
