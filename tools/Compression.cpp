@@ -35,8 +35,9 @@ struct Key {
 };
 constexpr StringRef kWeights = "llm-quantize-weights", kActivations = "llm-quantize-activations";
 constexpr StringRef kCaches = "llm-quantize-kv", kSmooth = "llm-smooth", kMix = "llm-mix-precision";
+constexpr StringRef kRotate = "llm-rotate", kOutliers = "llm-split-outliers";
 /// In the order of the passes.
-constexpr StringRef kQuantizePasses[] = {kSmooth, kMix, kWeights, kActivations, kCaches};
+constexpr StringRef kQuantizePasses[] = {kSmooth, kRotate, kOutliers, kMix, kWeights, kActivations, kCaches};
 constexpr Key kQuantizeKeys[] = {
     {"w", kWeights, "bits", Key::Kind::Number},        {"group", kWeights, "group", Key::Kind::Group},
     {"method", kWeights, "method", Key::Kind::Word},   {"symmetric", kWeights, "symmetric", Key::Kind::YesNo},
@@ -45,7 +46,8 @@ constexpr Key kQuantizeKeys[] = {
     {"replay", kWeights, "replay", Key::Kind::YesNo},  {"a", kActivations, "bits", Key::Kind::Number},
     {"a-group", kActivations, "group", Key::Kind::Group},
     {"kv", kCaches, "bits", Key::Kind::Number},        {"smooth", kSmooth, "", Key::Kind::Run},
-    {"mix", kMix, "bits", Key::Kind::Real},
+    {"mix", kMix, "bits", Key::Kind::Real},            {"rotate", kRotate, "", Key::Kind::Run},
+    {"outliers", kOutliers, "threshold", Key::Kind::Real},
 };
 constexpr Key kPruneKeys[] = {
     {"layers", "llm-prune-layers", "count", Key::Kind::Number},
@@ -171,9 +173,11 @@ private:
     if (found == options.end())
       continue;
     std::string text = found->second;
-    if (pass == kWeights || pass == kSmooth || pass == kMix)
+    if (pass == kWeights || pass == kSmooth || pass == kMix || pass == kOutliers)
       text += shared;
-    const bool ofFunctions = pass == kActivations || pass == kMix;
+    if (pass == kRotate)
+      text += " where=auto";
+    const bool ofFunctions = pass == kActivations || pass == kMix || pass == kRotate;
     passes += (passes.empty() ? "" : ",");
     passes += ofFunctions ? "func.func(" : "";
     passes += pass.str() + (text.empty() ? "" : "{" + text.substr(1) + "}");

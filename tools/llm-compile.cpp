@@ -139,11 +139,12 @@ int main(int argc, char **argv) {
   auto *quantizeOption = app.add_option(
       "--quantize", quantize,
       "numbers of layers in fewer bits: w:BITS,group:N|channel,"
-      "method:rtn|mse|gptq|awq,symmetric:yes|no,head:yes|no,tokens:N,window:N,"
+      "method:rtn|mse|gptq|awq|codebook,symmetric:yes|no,head:yes|no,tokens:N,window:N,"
       "order:yes|no,replay:yes|no; mix:BITS chooses for each weight, BITS on "
       "average (reads --calibrate); of caches kv:8|4; of activations a:8,"
       "a-group:N|channel (numbers of a token with a scale); "
-      "smooth:yes");
+      "against outliers smooth:yes, rotate:yes, outliers:MAGNITUDE (columns "
+      "above it in f16)");
   app.add_option("--prune", prune,
                  "what goes, before anything is quantised: layers:N, ffn:RATIO, "
                  "heads:RATIO, kv-heads:RATIO, head-dim:RATIO, width:RATIO or "

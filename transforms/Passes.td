@@ -259,9 +259,11 @@ def QuantizeWeightsPass : Pass<"llm-quantize-weights", "ModuleOp"> {
     - `gptq`: columns one after another, what is lost made up for in those that follow (arXiv 2210.17323).
     - `awq`: columns that meet large inputs are scaled up first, the inverse folded into the norm, the up product or the
       value product before (arXiv 2306.00978); then `mse`.
+    - `codebook`: a book of 4, 8 or 16 numbers a row by k-means, columns counted by the squares of their inputs where
+      there is a text (arXiv 2306.07629); no groups: `!llm.q<cb<learned, 4>>` and `NAME.book` in place of scales.
 
-    The last two read a calibration text (`--calibrate` of llm-compile) layer by layer. The statistics of a text are
-    cached, so an interrupted run goes on where it stopped; with `replay` each layer sees what quantisation has made of
+    `gptq` and `awq` need, `codebook` takes a calibration text (`--calibrate` of llm-compile), read layer by layer. The statistics
+    of a text are cached, so an interrupted run goes on where it stopped; with `replay` each layer sees what quantisation has made of
     those before it, and nothing is cached.
   }];
   let options = [
@@ -269,7 +271,7 @@ def QuantizeWeightsPass : Pass<"llm-quantize-weights", "ModuleOp"> {
     Option<"group", "group", "int64_t", /*default=*/"64",
            "Numbers of a row that share a scale, a multiple of 32; 0: all of them">,
     Option<"symmetric", "symmetric", "bool", /*default=*/"true", "Without zero points">,
-    Option<"method", "method", "std::string", /*default=*/"\"mse\"", "rtn, mse, gptq or awq">,
+    Option<"method", "method", "std::string", /*default=*/"\"mse\"", "rtn, mse, gptq, awq or codebook">,
     Option<"head", "head", "bool", /*default=*/"false", "Also products outside layers, such as the head">,
     Option<"tokens", "tokens", "int64_t", /*default=*/"16384", "Of the calibration text">,
     Option<"window", "window", "int64_t", /*default=*/"512", "Tokens of the text that see each other">,
@@ -307,12 +309,12 @@ def RemoveDeadStatePass : Pass<"llm-remove-dead-state", "ModuleOp"> {
 }
 
 def RotatePass : Pass<"llm-rotate", "func::FuncOp"> {
-  let summary = "The residual in another basis, where no number stands out";
+  let summary = "Activations in another basis, where no number stands out";
   let description = [{
-    With Q a Hadamard matrix in blocks of the largest power of two that divides the width, its columns with random signs
-    (QuaRot, arXiv 2404.00456): gammas of norms are folded into the products that read them, those read `W·Qᵀ`, products
-    that add to the residual become `Q·W`. The embedding, which a head may share, stays: its rows are rotated as they are
-    read, and the residual is rotated back behind the last layer. The function stays.
+    The residual, with Q a Hadamard matrix in blocks of the largest power of two that divides the width, its columns with
+    random signs (QuaRot, arXiv 2404.00456): gammas of norms are folded into the products that read them, those read
+    `W·Qᵀ`, products that add to the residual become `Q·W`. The embedding, which a head may share, stays: its rows are
+    rotated as they are read, and the residual is rotated back behind the last layer. The function stays.
 
     ```mlir
     %x = llm.embedding %ids, %t : ...
@@ -324,11 +326,23 @@ def RotatePass : Pass<"llm-rotate", "func::FuncOp"> {
       %q = llm.linear %n, %r : ...
     ```
 
-    Weights become expressions over floats; `llm-quantize-weights` behind it quantises them. Refused where something
-    other than such norms and products touches the residual within a layer: norms behind products forbid it.
+    Refused where something other than such norms and products touches the residual within a layer: norms behind products
+    forbid it. With `where=inputs` each product's input is transformed as it is made, whatever made it:
+
+    ```mlir
+      %n = llm.rms_norm %h gamma(%g : tensor<640xf32>) eps(1.0e-6) : tensor<?x640xf32>
+      %t = llm.hadamard %n block(128) : tensor<?x640xf32>
+      %r = llm.hadamard %w block(128) : tensor<1024x640xf32>
+      %q = llm.linear %t, %r : ...
+    ```
+
+    Weights become expressions over floats; `llm-quantize-weights` behind it quantises them.
   }];
   let options = [
     Option<"seed", "seed", "uint64_t", /*default=*/"1", "Of the signs">,
+    Option<"where", "where", "std::string", /*default=*/"\"residual\"",
+           "residual; inputs; or auto: residual where it can be rotated, else inputs">,
+    Option<"most", "most", "int64_t", /*default=*/"256", "inputs: numbers that are transformed together at most">,
   ];
   let dependentDialects = ["LLMDialect"];
 }
@@ -367,15 +381,15 @@ def SplitOutliersPass : Pass<"llm-split-outliers", "ModuleOp"> {
     %y = llm.linear %x, %w : tensor<?x576xf32>, tensor<576x576xf16> -> tensor<?x576xf32>
     // ==> 3 columns of %x exceed the threshold
     %o = llm.gather %x, %outliers axis 1 : tensor<?x576xf32>, tensor<3xi32>
-    %v = llm.gather %w, %outliers axis 1 : tensor<576x576xf16>, tensor<3xi32>
+    %v = llm.weight @weights["blk.0.attn_q.weight.columns"] : tensor<576x3xf16>
     %s = llm.linear %o, %v : tensor<?x3xf32>, tensor<576x3xf16> -> tensor<?x576xf32>
     %r = llm.scale_axis %x, %regular axis 1 : tensor<?x576xf32>, tensor<576xf64>     // zero in the 3 columns
     %y = llm.linear %r, %w residual(%s) : tensor<?x576xf32>, tensor<576x576xf16> -> tensor<?x576xf32>
     ```
 
-    Columns whose largest magnitude over the calibration text exceeds the threshold are apart (LLM.int8(), arXiv
-    2208.07339), so that what is left can be quantised; the passes that do leave the columns apart as they are. The
-    function stays.
+    Columns whose largest magnitude over the calibration text exceeds the threshold are apart, in f16 (LLM.int8(), arXiv
+    2208.07339), so that what is left can be quantised; the passes that do leave the columns apart as they are. But for
+    the rounding to f16 the function stays.
   }];
   let options = [
     Option<"threshold", "threshold", "double", /*default=*/"6", "Largest magnitude of a regular column">,

@@ -173,6 +173,40 @@ private:
   bool isSigned, isCentred;
 };
 
+/// Codes that choose from a book of the row. The book is read with each unit, and a code picks by its bits: a load a
+/// number would cost more.
+class BookCodec final : public BlockCodec {
+public:
+  BookCodec(Format format, unsigned bits) : BlockCodec(format, sprig::quant::kAffineUnit), bits(bits) {}
+
+  SmallVector<WeightChunk, 2> decode(UnitReader &reader, Value, unsigned) const override {
+    KernelBuilder &b = reader.builder();
+    const Values words = reader.words(0, 0, bits);
+    Values book;
+    for (Value word : reader.words(1, 0, (1u << bits) / 2)) {
+      auto [low, high] = b.unpackHalves(word);
+      book.append({low, high});
+    }
+    WeightChunk chunk;
+    chunk.groups.push_back({0, kChunk, Value(), Value()});
+    chunk.code = [this, words, book, &b](unsigned k, bool) {
+      Values left = book;
+      for (unsigned bit = 0; bit < bits; ++bit) {
+        const unsigned at = k * bits + bit;
+        Value isSet = b.less(b.constant(0u), b.bitAnd(words[at / 32], int64_t(1) << (at % 32)));
+        for (size_t i = 0; i < left.size() / 2; ++i)
+          left[i] = b.select(isSet, left[2 * i + 1], left[2 * i]);
+        left.resize(left.size() / 2);
+      }
+      return left[0];
+    };
+    return {chunk};
+  }
+
+private:
+  unsigned bits;
+};
+
 } // namespace
 
 const BlockCodec *findAffineCodec(Format format) {
@@ -183,7 +217,9 @@ const BlockCodec *findAffineCodec(Format format) {
   static std::map<Format, std::unique_ptr<BlockCodec>> made;
   const std::lock_guard lock(mutex);
   std::unique_ptr<BlockCodec> &codec = made[format];
-  if (!codec)
+  if (!codec && affine->kind == AffineFormat::Kind::Book)
+    codec = std::make_unique<BookCodec>(format, affine->bits);
+  else if (!codec)
     codec = std::make_unique<AffineCodec>(format, *affine);
   return codec.get();
 }

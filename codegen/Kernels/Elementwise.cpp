@@ -14,7 +14,7 @@ constexpr uint32_t kLanes = 64;
 /// Arrays read; 0 for an unknown operation.
 unsigned inputsOf(StringRef op) {
   return llvm::StringSwitch<unsigned>(op)
-      .Cases({"add", "gated", "last"}, 2)
+      .Cases({"add", "gated", "last", "scale_columns", "gather"}, 2)
       .Cases({"scale", "softcap", "activation"}, 1)
       .Default(0);
 }
@@ -29,10 +29,13 @@ FailureOr<ElementwiseSpec> ElementwiseSpec::fromAttr(DictionaryAttr attr,
   reader.read("width", spec.width, 1);
   reader.maybe("kind", spec.kind);
   reader.maybe("number", spec.number);
+  reader.maybe("from", spec.from, 1);
   if (!inputsOf(spec.op))
-    reader.fail("expects op add, scale, softcap, activation, gated or last, "
-                "but got '" +
+    reader.fail("expects op add, scale, softcap, activation, gated, last, "
+                "scale_columns or gather, but got '" +
                 spec.op + "'");
+  else if (spec.byColumn() != (spec.from != 0))
+    reader.fail("expects from just with scale_columns and gather");
   else if ((spec.op == "activation" || spec.op == "gated") &&
            !activationByName(spec.kind))
     reader.fail("expects kind silu, gelu, gelu_tanh or relu, but got '" +
@@ -50,6 +53,7 @@ DictionaryAttr ElementwiseSpec::toAttr(MLIRContext *context) const {
       .add("width", width)
       .add("kind", StringRef(kind))
       .add("number", number)
+      .add("from", from)
       .done();
 }
 
@@ -57,16 +61,21 @@ FailureOr<KernelInterface>
 ElementwiseSpec::interface(const TargetProfile &profile,
                            EmitError emitError) const {
   KernelInterface interface;
-  interface.key =
-      llvm::formatv("elementwise {0} {1} {2} {3:e}", op, kind, width, number);
+  interface.key = llvm::formatv("elementwise {0} {1} {2} {3:e}{4}", op, kind,
+                                width, number,
+                                from ? " from " + std::to_string(from) : "");
   interface.name = KernelInterface::nameFor(
       llvm::formatv("{0}_{1}", op, width).str(), interface.key);
   interface.workgroup = {kLanes, 1, 1};
   uint64_t rowBytes = uint64_t(width) * 4;
   bool last = op == "last";
-  interface.bindings = {
-      {inputsOf(op) == 2 && !last ? "a" : "x", Access::Read, rowBytes, true}};
-  if (last)
+  interface.bindings = {{inputsOf(op) == 2 && !last && !from ? "a" : "x",
+                         Access::Read,
+                         op == "gather" ? uint64_t(from) * 4 : rowBytes, true}};
+  if (from)
+    interface.bindings.push_back(
+        {"b", Access::Read, op == "gather" ? rowBytes : uint64_t(from) * 4});
+  else if (last)
     interface.bindings.push_back(
         {"control", Access::Read, StepControl::kBytes});
   else if (inputsOf(op) == 2)
@@ -87,11 +96,16 @@ void ElementwiseSpec::build(KernelBuilder &b,
   unsigned y = unsigned(types.size()) - 1;
   b.when(b.less(item, width), [&] {
     Value at = b.add(b.mul(token, width), item);
-    Value from = at;
+    Value place = at;
     if (op == "last")
-      from = b.add(b.mul(StepControl(b, 1).lastRow(), width), item);
-    Value result = b.load(0, from);
-    if (op == "add")
+      place = b.add(b.mul(StepControl(b, 1).lastRow(), width), item);
+    else if (op == "gather")
+      place = b.add(b.mul(token, from),
+                    b.toIndex(b.floorToI32(b.load(1, item))));
+    Value result = b.load(0, place);
+    if (op == "scale_columns")
+      result = b.mul(result, b.load(1, b.rem(item, from)));
+    else if (op == "add")
       result = b.add(result, b.load(1, at));
     else if (op == "gated")
       result =

@@ -131,7 +131,7 @@ namespace {
 /// Whether the codes of `format`, less their zero points, are signed bytes.
 bool fitBytes(sprig::quant::Format format) {
   auto affine = sprig::quant::affineOf(format);
-  return affine &&
+  return affine && affine->kind != sprig::quant::AffineFormat::Kind::Book &&
          (affine->bits < 8 ||
           affine->kind == sprig::quant::AffineFormat::Kind::Symmetric);
 }

@@ -6,6 +6,7 @@
 #include "codegen/Kernels/Elementwise.h"
 #include "codegen/Kernels/Embedding.h"
 #include "codegen/Kernels/ExpertLinear.h"
+#include "codegen/Kernels/Hadamard.h"
 #include "codegen/Kernels/IntegerLinear.h"
 #include "codegen/Kernels/IntegerRows.h"
 #include "codegen/Kernels/JoinHeads.h"
@@ -71,6 +72,7 @@ constexpr Family kFamilies[] = {
     familyOf<ElementwiseSpec>(),
     familyOf<EmbeddingSpec>(),
     familyOf<ExpertLinearSpec>(),
+    familyOf<HadamardSpec>(),
     familyOf<IntegerLinearSpec>(),
     familyOf<JoinHeadsSpec>(),
     familyOf<KvCompactSpec>(),

@@ -1,5 +1,6 @@
 #include "codegen/Kernels/RopeAppendBuild.h"
 
+#include "codegen/Kernels/LaneExchange.h"
 #include "codegen/Kernels/RopeTable.h"
 #include "codegen/Kernels/StepControl.h"
 #include <cmath>
@@ -15,6 +16,8 @@ int64_t ropeAppendLanes(const RopeAppendSpec &spec, int64_t workgroup) {
 }
 
 namespace {
+
+constexpr int64_t kLanes = 64; ///< of a workgroup
 
 class Builder {
 public:
@@ -34,8 +37,6 @@ private:
   Values rotate(unsigned binding, Value start, Value word);
   /// The Walsh-Hadamard transform across a head's lanes, of queries and keys.
   Values transform(Values numbers);
-  /// Those of the lane whose number differs in the bits of `mask`.
-  Values exchange(const Values &numbers, unsigned mask);
   /// The numbers of any head, which are counted through q, k and v.
   Values ofAnyHead(Value word);
   void storeQuery(const Values &numbers, Value word);
@@ -204,27 +205,6 @@ Values Builder::ofAnyHead(Value word) {
       });
 }
 
-Values Builder::exchange(const Values &numbers, unsigned mask) {
-  Values others;
-  const TargetProfile &target = b.target();
-  if (target.canShuffle() && mask < target.subgroupSize) {
-    for (Value number : numbers)
-      others.push_back(b.shuffleXor(number, mask));
-    return others;
-  }
-  constexpr int64_t kLanes = 64;
-  if (!exchanged)
-    exchanged = b.shared(b.f32(), kLanes * int64_t(numbers.size()));
-  b.barrier();
-  for (auto [i, number] : llvm::enumerate(numbers))
-    b.store(number, exchanged, b.add(b.localId(), int64_t(i) * kLanes));
-  b.barrier();
-  Value other = b.bitXor(b.localId(), b.index(mask));
-  for (size_t i = 0; i < numbers.size(); ++i)
-    others.push_back(b.load(exchanged, b.add(other, int64_t(i) * kLanes)));
-  return others;
-}
-
 Values Builder::transform(Values numbers) {
   const Values before = numbers;
   for (int64_t bit = 1; bit < std::min(s.hadamard, pack); bit *= 2)
@@ -234,7 +214,7 @@ Values Builder::transform(Values numbers) {
         numbers[i] = b.add(low, high), numbers[i | bit] = b.sub(low, high);
       }
   for (int64_t mask = 1; mask * pack < s.hadamard; mask *= 2) {
-    Values others = exchange(numbers, unsigned(mask));
+    Values others = exchangeLanes(b, numbers, unsigned(mask), kLanes, exchanged);
     Value upper = b.less(b.index(0), b.bitAnd(lane, mask));
     for (auto [number, other] : llvm::zip_equal(numbers, others))
       number = b.select(upper, b.sub(other, number), b.add(number, other));

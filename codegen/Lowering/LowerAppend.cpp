@@ -24,17 +24,6 @@ LogicalResult lowerRope(ProgramLowering &p, RopeOp op) {
   // Whether the positions are a tree's is the append's to check.
   return defer(p, op);
 }
-LogicalResult lowerHadamard(ProgramLowering &p, HadamardOp op) {
-  if (op.getSigns() || op.getInverse())
-    return op.emitOpError("expects a plain transform of queries and keys, but "
-                          "got signs or an inverse");
-  if (!llvm::all_of(op->getUsers(), llvm::IsaPred<KVAppendOp, AttentionOp,
-                                                  TreeAttentionOp>))
-    return op.emitOpError("expects queries and keys on their way to a cache, "
-                          "which kernels transform, but got users that are "
-                          "something else");
-  return success();
-}
 LogicalResult lowerSlice(ProgramLowering &p, SliceOp op) {
   return defer(p, op);
 }
@@ -281,7 +270,6 @@ FailureOr<KVAppendOp> appendOf(ProgramLowering &p, LinearOp op) {
 
 ArrayRef<OpLoweringRow> appendLowerings() {
   static const OpLoweringRow rows[] = {
-      loweringOf<HadamardOp, lowerHadamard>(),
       loweringOf<KVAppendOp, lowerAppend>(),
       loweringOf<RopeOp, lowerRope>(),
       loweringOf<SliceOp, lowerSlice>(),

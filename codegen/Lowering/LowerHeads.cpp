@@ -20,6 +20,8 @@ LogicalResult lowerGather(ProgramLowering &p, GatherOp op) {
   if (sharedHead(op.getResult()) &&
       llvm::all_of(op->getUsers(), llvm::IsaPred<ConcatOp>))
     return success();
+  if (cast<RankedTensorType>(op.getInput().getType()).getRank() == 2)
+    return gatherColumns(p, op);
   return op.emitOpError("expects one head that is repeated for others to be "
                         "joined to it, for other gathers of activations are not "
                         "supported on devices, but got ")

@@ -52,6 +52,9 @@ inline constexpr int64_t kTreeStride = sprig::format::kMostNodes;
 FailureOr<Value> treeOf(ProgramLowering &program, Operation *op,
                         Value positions, Value base);
 
+/// Chosen columns of activations TxK.
+LogicalResult gatherColumns(ProgramLowering &program, GatherOp op);
+
 /// Rounds `input` to the type of `result`, behind the norm `norm` where it is
 /// one: integers where all users can multiply them, else the f32 numbers that
 /// they stand for.

@@ -26,15 +26,18 @@ constexpr SparseWidth kSparse[] = {{7, 4, 4}, {9, 8, 4}, {10, 4, 8}, {11, 8, 8}}
 bool isPossible(const AffineFormat &affine) {
   const bool bits = affine.bits >= 2 && affine.bits <= 8 && affine.bits != 7;
   const bool sparse = (affine.among == 4 || affine.among == 8) && (affine.bits == 4 || affine.bits == 8) &&
-                      affine.kind != AffineFormat::Kind::Minimum;
-  return bits && (sparse || affine.among == 0) && affine.group % kAffineUnit == 0 && affine.group <= kLargestAffineGroup;
+                      affine.kind <= AffineFormat::Kind::Zero;
+  const bool book = affine.kind != AffineFormat::Kind::Book ||
+                    (affine.bits <= 4 && affine.group == 0 && affine.scale == AffineFormat::Scale::F16);
+  return bits && book && (sparse || affine.among == 0) && affine.group % kAffineUnit == 0 &&
+         affine.group <= kLargestAffineGroup;
 }
 
-/// "U4S_G64", "U4Z_G128", "I8S_ROW", "U3M_G64_BF16", "U4S_2OF4_G64": read back by affineOfName.
+/// "U4S_G64", "U4Z_G128", "I8S_ROW", "U3M_G64_BF16", "U4S_2OF4_G64", "U4B_ROW": read back by affineOfName.
 std::string nameOf(const AffineFormat &affine) {
   std::string name = affine.bits == 8 && affine.kind == AffineFormat::Kind::Symmetric ? "I" : "U";
   name += std::to_string(affine.bits);
-  name += affine.kind == AffineFormat::Kind::Zero ? "Z" : affine.kind == AffineFormat::Kind::Minimum ? "M" : "S";
+  name += "SZMB"[uint32_t(affine.kind)];
   if (affine.among)
     name += "_" + std::to_string(affine.kept()) + "OF" + std::to_string(affine.among);
   name += affine.group ? "_G" + std::to_string(affine.group) : "_ROW";
@@ -48,6 +51,8 @@ std::string typeOf(const AffineFormat &affine) {
                             : affine.scale == AffineFormat::Scale::BF16 ? "bf16"
                                                                         : "f32";
   const std::string bits = std::to_string(affine.bits);
+  if (affine.kind == AffineFormat::Kind::Book)
+    return "<cb<learned, " + bits + ">>";
   std::string type = (affine.kind == AffineFormat::Kind::Symmetric ? "<i" : "<u") + bits + ", ";
   if (affine.among)
     type += std::to_string(affine.kept()) + ":" + std::to_string(affine.among) + ", ";
@@ -63,9 +68,9 @@ std::string typeOf(const AffineFormat &affine) {
 struct AffineRow {
   explicit AffineRow(const AffineFormat &affine) : name(nameOf(affine)), type(typeOf(affine)) {
     const uint32_t units = affine.group / kAffineUnit; // 0: all of a row
-    const bool pair = affine.kind == AffineFormat::Kind::Minimum;
+    const bool book = affine.kind == AffineFormat::Kind::Book;
     planes.push_back({"codes", 0, affine.codeBytes()});
-    planes.push_back({"scales", 0, affine.scaleBytes() * (pair ? 2 : 1), units});
+    planes.push_back({book ? "book" : "scales", 0, affine.scaleBytes() * affine.numbersAGroup(), units});
     if (affine.kind == AffineFormat::Kind::Zero)
       planes.push_back({"zeros", 0, 1, affine.bits <= 4 ? 2 * units : units});
     if (affine.among)
@@ -105,7 +110,7 @@ void writeScale(std::byte *at, AffineFormat::Scale type, float value) {
 struct RowParts {
   RowParts(const AffineFormat &affine, size_t K)
       : scales(K / kAffineUnit * affine.codeBytes()),
-        stride(affine.scaleBytes() * (affine.kind == AffineFormat::Kind::Minimum ? 2 : 1)),
+        stride(affine.scaleBytes() * affine.numbersAGroup()),
         zeros(scales + affine.groups(K) * stride), patterns(zeros) {
     if (affine.kind == AffineFormat::Kind::Zero)
       patterns += affine.bits <= 4 ? (affine.groups(K) + 1) / 2 : affine.groups(K);
@@ -161,7 +166,7 @@ std::optional<AffineFormat> affineOf(Format format) {
   affine.kind = AffineFormat::Kind(number >> 4 & 3);
   affine.scale = AffineFormat::Scale(number >> 6 & 3);
   affine.group = (number >> 8 & 127) * kAffineUnit;
-  const bool known = affine.kind <= AffineFormat::Kind::Minimum && affine.scale <= AffineFormat::Scale::F32;
+  const bool known = affine.scale <= AffineFormat::Scale::F32;
   if (!(number & kAffineBit) || !known || !isPossible(affine))
     return std::nullopt;
   return affine;
@@ -220,7 +225,9 @@ void packAffineRow(Format format, const uint8_t *codes, const float *scales, con
   else
     for (size_t k = 0; k < K; ++k)
       putCode(k * affine.bits, codes[k]);
-  for (size_t g = 0; g < groups; ++g) {
+  for (uint32_t i = 0; i < affine.numbersAGroup() && affine.kind == AffineFormat::Kind::Book; ++i)
+    writeScale(row + parts.scales + i * affine.scaleBytes(), affine.scale, scales[i]);
+  for (size_t g = 0; g < groups && affine.kind != AffineFormat::Kind::Book; ++g) {
     std::byte *at = row + parts.scales + g * parts.stride;
     writeScale(at, affine.scale, scales[g]);
     if (affine.kind == AffineFormat::Kind::Minimum)
@@ -237,6 +244,11 @@ void decodeAffineRow(Format format, const std::byte *row, float *numbers, size_t
   const RowParts parts(affine, K);
   const size_t group = affine.group ? affine.group : K;
   const bool isSigned = affine.kind == AffineFormat::Kind::Symmetric && affine.bits == 8;
+  if (affine.kind == AffineFormat::Kind::Book) {
+    for (size_t k = 0; k < K; ++k)
+      numbers[k] = readScale(row + parts.scales + codeAt(row, k, affine.bits) * affine.scaleBytes(), affine.scale);
+    return;
+  }
   for (size_t begin = 0, g = 0; begin < K; begin += group, ++g) {
     const std::byte *at = row + parts.scales + g * parts.stride;
     const double scale = readScale(at, affine.scale);

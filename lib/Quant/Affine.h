@@ -4,10 +4,12 @@
 //   w = scale * (code - half)      Symmetric: half = 2^(bits - 1); codes of 8 bits are stored signed instead
 //   w = scale * (code - zero)      Zero: an integer of `bits` bits a group
 //   w = scale * code + minimum     Minimum: of the type of the scales
+//   w = book[code]                 Book: 2^bits numbers of f16 a row, up to 4 bits; no scales, and no groups
 //
 // A row of K numbers is its planes one after another: codes in units of 32 numbers (number k at bit k * bits, low bits
 // first), then the scales of all groups (for Minimum: scale and minimum of each), then zero points (two groups to a
-// byte up to 4 bits, the first in the low half, else one). The last group may be short; K is a multiple of 32.
+// byte up to 4 bits, the first in the low half, else one); a book in place of scales. The last group may be short; K is a
+// multiple of 32.
 //
 // Sparse formats keep half of each 4 or 8 neighbours (2:4, 4:8); the others are 0. A unit has codes for the 16 numbers
 // that are kept, and behind the other planes 32 bits of pattern, bit n set where number n is kept. Codes lie where a
@@ -21,7 +23,7 @@
 namespace sprig::quant {
 
 struct AffineFormat {
-  enum class Kind : uint8_t { Symmetric, Zero, Minimum };
+  enum class Kind : uint8_t { Symmetric, Zero, Minimum, Book };
   enum class Scale : uint8_t { F16, BF16, F32 };
 
   uint32_t bits = 4; ///< 2, 3, 4, 5, 6 or 8
@@ -37,6 +39,8 @@ struct AffineFormat {
   uint32_t kept() const { return among / 2; }
   /// Bytes of a unit's codes.
   uint32_t codeBytes() const { return among ? 2 * bits : 4 * bits; }
+  /// Numbers that stand with the codes of a group: a scale, a scale and a minimum, or a book.
+  uint32_t numbersAGroup() const { return kind == Kind::Book ? 1u << bits : kind == Kind::Minimum ? 2 : 1; }
   size_t groups(size_t K) const { return group == 0 ? 1 : (K + group - 1) / group; }
   bool operator==(const AffineFormat &) const = default;
 };
@@ -64,8 +68,8 @@ std::optional<Format> formatOf(const AffineFormat &affine);
 std::optional<AffineFormat> affineOf(Format format);
 
 /// Writes a row: stored codes (below 2^bits; of symmetric formats `half` above the number, or two's complement), a
-/// scale a group, and zero points or minima a group where the kind has them. Of sparse formats `patterns` has a word for
-/// each unit; codes of numbers that are not kept are not looked at.
+/// scale a group (or the book), and zero points or minima a group where the kind has them. Of sparse formats `patterns`
+/// has a word for each unit; codes of numbers that are not kept are not looked at.
 void packAffineRow(Format format, const uint8_t *codes, const float *scales, const float *offsets, std::byte *row,
                    size_t K, const uint32_t *patterns = nullptr);
 

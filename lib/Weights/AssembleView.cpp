@@ -72,6 +72,8 @@ Format rowFormat(RankedTensorType type, const AssembleParts &parts) {
   static constexpr Format kStored[] = {Format::F16, Format::BF16, Format::F32};
   const quant::AffineFormat affine = *quant::affineOf(*format);
   const Format scale = kStored[size_t(affine.scale)];
+  if (affine.kind == quant::AffineFormat::Kind::Book)
+    return parts.codebook->format() == scale ? *format : Format::F32;
   bool exact = parts.scales.front()->format() == scale;
   if (affine.kind == quant::AffineFormat::Kind::Minimum)
     exact &= parts.zeros.front()->format() == scale;
@@ -175,6 +177,9 @@ private:
     std::vector<uint8_t> stored(K);
     for (size_t k = 0; k < K; ++k)
       stored[k] = uint8_t(codes[k] ^ flip);
+    if (code.kind == CodeKind::Codebook)
+      return quant::packAffineRow(format(), stored.data(), bookOf(n), nullptr,
+                                  to, K);
     const Level &level = levels.front();
     const QuantLevel &spec = element.getLevels().front();
     std::vector<float> scales(level.groups), offsets(level.groups);
@@ -202,13 +207,17 @@ private:
       return float(quant::kE2M1Doubled[stored]) * 0.5f;
     case CodeKind::F8E4M3:
       return quant::e4m3ToFloat(uint8_t(stored));
-    case CodeKind::Codebook: {
-      const size_t entries = size_t(1) << code.bits;
-      return codebook[(codebook.size() > entries ? n * entries : 0) + stored];
-    }
+    case CodeKind::Codebook:
+      return bookOf(n)[stored];
     default:
       return float(stored);
     }
+  }
+
+  /// The codebook of a row, or that of all.
+  const float *bookOf(size_t n) const {
+    const size_t entries = size_t(1) << code.bits;
+    return codebook.data() + (codebook.size() > entries ? n * entries : 0);
   }
 
   static float pick(const std::vector<float> &values, const Level &level,

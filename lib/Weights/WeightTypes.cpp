@@ -52,10 +52,15 @@ static std::optional<quant::AffineFormat::Scale> affineScale(ScaleType type) {
 std::optional<Format> mlir::llm::affineFormatOf(RankedTensorType type) {
   using Kind = quant::AffineFormat::Kind;
   auto element = dyn_cast<QuantizedType>(type.getElementType());
-  if (!element || element.getLevels().size() != 1 ||
-      type.getRank() == 0 || type.getShape().back() % quant::kAffineUnit)
+  if (!element || type.getRank() == 0 ||
+      type.getShape().back() % quant::kAffineUnit)
     return std::nullopt;
   const QuantCode code = element.getCode();
+  if (element.hasCodebook() && element.getCodebook() == kLearnedCodebook &&
+      element.getLevels().empty() && !element.isSparse())
+    return quant::formatOf({code.bits, Kind::Book});
+  if (element.getLevels().size() != 1)
+    return std::nullopt;
   const QuantLevel &level = element.getLevels().front();
   const auto scale = affineScale(level.scale);
   if (!scale || level.group > int64_t(quant::kLargestAffineGroup))

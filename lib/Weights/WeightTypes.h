@@ -12,9 +12,12 @@ namespace mlir::llm {
 /// or none. None for all other types.
 std::optional<sprig::quant::Format> storageFormatOf(RankedTensorType type);
 
+/// The name of codebooks in types whose entries are an operand of `llm.assemble`.
+inline constexpr llvm::StringLiteral kLearnedCodebook = "learned";
+
 /// The format of groups (lib/Quant/Affine.h) that holds the numbers of a
 /// quantised type whatever its layout, K being a multiple of 32; none for types
-/// of several levels, codebooks and the like.
+/// of several levels, known codebooks and the like.
 std::optional<sprig::quant::Format> affineFormatOf(RankedTensorType type);
 
 /// The format in which a weight expression of this type reaches a device: that

@@ -2,6 +2,7 @@
 
 #include "lib/Quant/Half.h"
 #include "lib/Quant/Patterns.h"
+#include "lib/Weights/WeightTypes.h"
 
 using namespace mlir;
 using namespace mlir::llm;
@@ -29,18 +30,26 @@ private:
 
 } // namespace
 
-/// Writes N rows that `fill(row, into)` gives.
-static FailureOr<Value> writeRows(OpBuilder &builder, Location loc, WeightSpill &spill, StringRef name,
-                                  RankedTensorType type, int64_t N, llvm::function_ref<void(int64_t, BitRow &)> fill) {
-  return spill.add(builder, loc, name, type, [&](WeightSpill::Write write) -> llvm::Error {
-    for (int64_t n = 0; n < N; ++n) {
-      BitRow row;
-      fill(n, row);
-      if (llvm::Error error = write(std::as_bytes(std::span(row.bytes))))
-        return error;
-    }
-    return llvm::Error::success();
-  });
+static RankedTensorType likeWith(RankedTensorType like, int64_t last, Type element) {
+  SmallVector<int64_t> shape(like.getShape());
+  shape.back() = last;
+  return RankedTensorType::get(shape, element);
+}
+
+/// Writes N rows of `bits` bits that `fill(row, into)` gives; each starts at a byte.
+static FailureOr<Value> writeRows(OpBuilder &builder, Location loc, WeightSpill &spill, const Twine &name,
+                                  RankedTensorType like, int64_t N, int64_t bits,
+                                  llvm::function_ref<void(int64_t, BitRow &)> fill) {
+  return spill.add(builder, loc, name.str(), likeWith(like, (bits + 7) / 8, builder.getI8Type()),
+                   [&](WeightSpill::Write write) -> llvm::Error {
+                     for (int64_t n = 0; n < N; ++n) {
+                       BitRow row;
+                       fill(n, row);
+                       if (llvm::Error error = write(std::as_bytes(std::span(row.bytes))))
+                         return error;
+                     }
+                     return llvm::Error::success();
+                   });
 }
 
 /// The number of the pattern of row `n` whose first column is `begin`.
@@ -51,20 +60,49 @@ static uint32_t patternAt(const QuantizedRows &rows, Sparsity sparsity, int64_t 
   return quant::numberOfPattern(sparsity.of, mask);
 }
 
+static FailureOr<Value> writeHalves(OpBuilder &builder, Location loc, WeightSpill &spill, StringRef name,
+                                    RankedTensorType like, int64_t last, ArrayRef<uint16_t> halves) {
+  return spill.add(builder, loc, name, likeWith(like, last, builder.getF16Type()),
+                   std::as_bytes(std::span(halves.data(), halves.size())));
+}
+
+/// %w: the parts put together, and what they stand for.
+static Value assembled(OpBuilder &builder, Location loc, RankedTensorType like, QuantizedType element, Value codes,
+                       ValueRange scales, ValueRange zeros, Value codebook, Value patterns = Value()) {
+  auto type = RankedTensorType::get(like.getShape(), element,
+                                    LayoutAttr::get(builder.getContext(), LayoutKind::Packed));
+  Value whole = AssembleOp::create(builder, loc, type, codes, scales, zeros, codebook, /*patterns=*/Value(),
+                                   /*order=*/Value());
+  return DequantizeOp::create(builder, loc, RankedTensorType::get(like.getShape(), builder.getF32Type()), whole)
+      .getResult();
+}
+
+FailureOr<Value> mlir::llm::writePacked(OpBuilder &builder, Location loc, WeightSpill &spill, StringRef name,
+                                        RankedTensorType like, const CodebookRows &rows) {
+  std::vector<uint16_t> halves;
+  for (float number : rows.books)
+    halves.push_back(quant::floatToHalf(number));
+  FailureOr<Value> codes = writeRows(builder, loc, spill, name + ".codes", like, rows.N, rows.K * rows.bits,
+                                     [&](int64_t n, BitRow &row) {
+                                       for (int64_t k = 0; k < rows.K; ++k)
+                                         row.put(uint8_t(rows.codes[size_t(n * rows.K + k)]), rows.bits);
+                                     });
+  if (failed(codes))
+    return failure();
+  FailureOr<Value> book = writeHalves(builder, loc, spill, (name + ".book").str(), like, rows.entries(), halves);
+  if (failed(book))
+    return failure();
+  auto element = QuantizedType::get(builder.getContext(), QuantCode::codebook(rows.bits), kLearnedCodebook, Sparsity(),
+                                    ArrayRef<QuantLevel>());
+  return assembled(builder, loc, like, element, *codes, {}, {}, *book);
+}
+
 FailureOr<Value> mlir::llm::writePacked(OpBuilder &builder, Location loc, WeightSpill &spill, StringRef name,
                                         RankedTensorType like, const WeightScheme &scheme, const QuantizedRows &rows) {
   const int64_t N = rows.N, K = rows.K, groups = scheme.groups(K);
   const Sparsity sparsity = scheme.sparsity;
-  const auto shapeOf = [&](int64_t last) {
-    SmallVector<int64_t> shape(like.getShape());
-    shape.back() = last;
-    return shape;
-  };
-  const auto bytesType = [&](int64_t bits) {
-    return RankedTensorType::get(shapeOf((bits + 7) / 8), builder.getI8Type());
-  };
   const int64_t stored = sparsity.of ? K / sparsity.of * sparsity.kept : K;
-  FailureOr<Value> codes = writeRows(builder, loc, spill, (name + ".codes").str(), bytesType(stored * scheme.bits), N,
+  FailureOr<Value> codes = writeRows(builder, loc, spill, name + ".codes", like, N, stored * scheme.bits,
                                      [&](int64_t n, BitRow &row) {
                                        for (int64_t k = 0; k < K; ++k)
                                          if (!sparsity.of || rows.keeps(n, k))
@@ -78,17 +116,14 @@ FailureOr<Value> mlir::llm::writePacked(OpBuilder &builder, Location loc, Weight
     halves.push_back(quant::floatToHalf(grid.scale));
     bytes.push_back(uint8_t(grid.zero));
   }
-  FailureOr<Value> scales = spill.add(builder, loc, (name + ".scales").str(),
-                                      RankedTensorType::get(shapeOf(groups), builder.getF16Type()),
-                                      std::as_bytes(std::span(halves)));
+  FailureOr<Value> scales = writeHalves(builder, loc, spill, (name + ".scales").str(), like, groups, halves);
   if (failed(scales))
     return failure();
   SmallVector<Value> zeros;
   if (!scheme.symmetric) {
-    FailureOr<Value> zero =
-        spill.add(builder, loc, (name + ".zeros").str(),
-                  RankedTensorType::get(shapeOf(groups), builder.getIntegerType(8, /*isSigned=*/false)),
-                  std::as_bytes(std::span(bytes)));
+    FailureOr<Value> zero = spill.add(builder, loc, (name + ".zeros").str(),
+                                      likeWith(like, groups, builder.getIntegerType(8, /*isSigned=*/false)),
+                                      std::as_bytes(std::span(bytes)));
     if (failed(zero))
       return failure();
     zeros.push_back(*zero);
@@ -96,22 +131,17 @@ FailureOr<Value> mlir::llm::writePacked(OpBuilder &builder, Location loc, Weight
   Value patterns;
   if (sparsity.of) {
     const unsigned bits = sparsity.patternBits();
-    FailureOr<Value> written =
-        writeRows(builder, loc, spill, (name + ".patterns").str(), bytesType(K / sparsity.of * bits), N,
-                  [&](int64_t n, BitRow &row) {
-                    for (int64_t k = 0; k < K; k += sparsity.of)
-                      row.put(patternAt(rows, sparsity, n, k), bits);
-                  });
+    FailureOr<Value> written = writeRows(builder, loc, spill, name + ".patterns", like, N, K / sparsity.of * bits,
+                                         [&](int64_t n, BitRow &row) {
+                                           for (int64_t k = 0; k < K; k += sparsity.of)
+                                             row.put(patternAt(rows, sparsity, n, k), bits);
+                                         });
     if (failed(written))
       return failure();
     patterns = *written;
   }
-  auto type = RankedTensorType::get(like.getShape(), scheme.type(builder.getContext()),
-                                    LayoutAttr::get(builder.getContext(), LayoutKind::Packed));
-  Value assembled = AssembleOp::create(builder, loc, type, *codes, ValueRange{*scales}, zeros, /*codebook=*/Value(),
-                                       patterns, /*order=*/Value());
-  return DequantizeOp::create(builder, loc, RankedTensorType::get(like.getShape(), builder.getF32Type()), assembled)
-      .getResult();
+  return assembled(builder, loc, like, scheme.type(builder.getContext()), *codes, *scales, zeros, /*codebook=*/Value(),
+                   patterns);
 }
 
 FailureOr<Value> mlir::llm::writeVector(OpBuilder &builder, Location loc, WeightSpill &spill, StringRef name,

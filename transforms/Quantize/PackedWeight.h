@@ -3,6 +3,7 @@
 #define SPRIG_TRANSFORMS_QUANTIZE_PACKEDWEIGHT_H
 
 #include "lib/Weights/WeightSpill.h"
+#include "transforms/Quantize/Codebook.h"
 #include "transforms/Quantize/Scheme.h"
 
 namespace mlir::llm {
@@ -16,6 +17,10 @@ namespace mlir::llm {
 /// of the shape of `like`. Gives back %w, which llm-fuse-dequantize removes again.
 FailureOr<Value> writePacked(OpBuilder &builder, Location loc, WeightSpill &spill, StringRef name,
                              RankedTensorType like, const WeightScheme &scheme, const QuantizedRows &rows);
+
+/// The same of indices into learned books: NAME.codes and NAME.book, a row of f16 for each row of the weight.
+FailureOr<Value> writePacked(OpBuilder &builder, Location loc, WeightSpill &spill, StringRef name,
+                             RankedTensorType like, const CodebookRows &rows);
 
 /// Writes a vector as f64, so that a factor and its inverse cancel, and gives it back as a weight.
 FailureOr<Value> writeVector(OpBuilder &builder, Location loc, WeightSpill &spill, StringRef name,

@@ -1,6 +1,7 @@
 #include "lib/Calibration/ActivationSource.h"
 #include "transforms/Passes.h"
 #include "transforms/Quantize/Awq.h"
+#include "transforms/Quantize/Codebook.h"
 #include "transforms/Quantize/Gptq.h"
 #include "transforms/Quantize/KeptNumbers.h"
 #include "transforms/Quantize/PackedWeight.h"
@@ -20,6 +21,9 @@ using namespace mlir;
 using namespace mlir::llm;
 
 static constexpr StringLiteral kPass = "llm-quantize-weights";
+
+/// Each row has a book: of more entries it would outgrow what it saves.
+static constexpr unsigned kMostBookBits = 4;
 
 namespace {
 
@@ -46,8 +50,10 @@ struct QuantizeWeightsPass final : llm::impl::QuantizeWeightsPassBase<QuantizeWe
 private:
   std::string readOptions() {
     scheme = {bits, group, symmetric};
-    if (method != "rtn" && method != "mse" && method != "gptq" && method != "awq")
-      return "expects a method rtn, mse, gptq or awq, but got '" + method + "'";
+    if (method != "rtn" && method != "mse" && method != "gptq" && method != "awq" && method != "codebook")
+      return "expects a method rtn, mse, gptq, awq or codebook, but got '" + method + "'";
+    if (method == "codebook" && bits > kMostBookBits)
+      return "expects 2 to " + std::to_string(kMostBookBits) + " bits for codebooks, but got " + std::to_string(bits);
     return scheme.whyRefused();
   }
 
@@ -56,7 +62,8 @@ private:
   }
 
   LogicalResult quantize(func::FuncOp function) {
-    if (method == "gptq" || method == "awq")
+    // Codebooks are of all columns alike where no text says which matter.
+    if (method == "gptq" || method == "awq" || (method == "codebook" && ActivationSource::of(&getContext())))
       return calibrate(function);
     SmallVector<Operation *> products;
     function.walk([&](Operation *op) {
@@ -76,6 +83,7 @@ private:
              << method << ": name a text with --calibrate";
     StatisticsRequest request;
     request.wants = [this](Operation *op) { return wants(op); };
+    request.gram = method != "codebook";
     request.replay = replay;
     return source->statistics(function, {tokens, window}, request,
                               [&](Operation *layer, const LayerStatistics &inputs) -> FailureOr<LayerChange> {
@@ -118,21 +126,35 @@ private:
     if (failed(weight))
       return failure();
     // What llm-sparsify (or training) has made of zeros stays so, and is stored without them.
-    scheme.sparsity = scheme.bits == 4 || scheme.bits == 8 ? sparsityOf(*weight) : Sparsity();
+    const bool sparse = method != "codebook" && (scheme.bits == 4 || scheme.bits == 8);
+    scheme.sparsity = sparse ? sparsityOf(*weight) : Sparsity();
     kept = scheme.sparsity.of ? keptNumbers(*weight, scheme.sparsity) : KeptNumbers();
-    FailureOr<QuantizedRows> rows = round(product, *weight, inputs);
-    if (failed(rows))
-      return failure();
-    if (!report.empty())
-      note(name, *weight, *rows, inputs);
-    OpBuilder builder(product);
-    FailureOr<Value> value = writePacked(builder, product->getLoc(), *spill, name, type, scheme, *rows);
+    FailureOr<Value> value = writeRounded(product, name, type, *weight, inputs);
     if (failed(value))
       return failure();
     replaceInProducts(product, operand, *value, [this](Operation *op) { return wants(op); }, finished);
     product->removeAttr("llm.bits");
     mlir::llm::report(product, kPass, name);
     return success();
+  }
+
+  /// The numbers of a weight rounded, as a new one.
+  FailureOr<Value> writeRounded(Operation *product, StringRef name, RankedTensorType type, const Matrix &weight,
+                                const InputStatistics *inputs) {
+    OpBuilder builder(product);
+    if (method == "codebook") {
+      const CodebookRows rows = learnCodebooks(&getContext(), scheme.bits, weight,
+                                               inputs ? ArrayRef<double>(inputs->squares) : ArrayRef<double>());
+      if (!report.empty())
+        note(name, weight, weightError(weight, [&](int64_t n, int64_t k) { return rows.value(n, k); }));
+      return writePacked(builder, product->getLoc(), *spill, name, type, rows);
+    }
+    FailureOr<QuantizedRows> rows = round(product, weight, inputs);
+    if (failed(rows))
+      return failure();
+    if (!report.empty())
+      note(name, weight, *rows, inputs);
+    return writePacked(builder, product->getLoc(), *spill, name, type, scheme, *rows);
   }
 
   FailureOr<QuantizedRows> round(Operation *product, const Matrix &weight, const InputStatistics *inputs) {
@@ -158,29 +180,37 @@ private:
     return rows;
   }
 
-  double weightError(const Matrix &weight, const QuantizedRows &rows) {
+  static double weightError(const Matrix &weight, llvm::function_ref<float(int64_t, int64_t)> rounded) {
     double lost = 0, all = 0;
     for (int64_t n = 0; n < weight.N; ++n)
       for (int64_t k = 0; k < weight.K; ++k) {
-        const double w = weight.row(n)[size_t(k)], error = w - rows.value(scheme, n, k);
+        const double w = weight.row(n)[size_t(k)], error = w - rounded(n, k);
         lost += error * error, all += w * w;
       }
     return all == 0 ? 0 : lost / all;
   }
 
+  double weightError(const Matrix &weight, const QuantizedRows &rows) const {
+    return weightError(weight, [&](int64_t n, int64_t k) { return rows.value(scheme, n, k); });
+  }
+
+  llvm::json::Object &note(StringRef name, const Matrix &weight, double error) {
+    notes.push_back(llvm::json::Object{{"weight", name.str()},
+                                       {"rows", weight.N},
+                                       {"columns", weight.K},
+                                       {"weight_error", error},
+                                       {"rtn_weight_error", weightError(weight, roundRows(weight, /*best=*/false))}});
+    return *notes.back().getAsObject();
+  }
+
   void note(StringRef name, const Matrix &weight, const QuantizedRows &rows, const InputStatistics *inputs) {
-    const QuantizedRows plain = roundRows(weight, /*best=*/false);
-    llvm::json::Object entry{{"weight", name.str()},
-                             {"rows", weight.N},
-                             {"columns", weight.K},
-                             {"weight_error", weightError(weight, rows)},
-                             {"rtn_weight_error", weightError(weight, plain)}};
+    llvm::json::Object &entry = note(name, weight, weightError(weight, rows));
     // AWQ's weights meet inputs that were divided by its scales, which these moments are not.
-    if (inputs && !inputs->gram.empty() && method != "awq") {
-      entry["output_error"] = outputError(&getContext(), scheme, weight, rows, inputs->gram);
-      entry["rtn_output_error"] = outputError(&getContext(), scheme, weight, plain, inputs->gram);
-    }
-    notes.push_back(std::move(entry));
+    if (!inputs || inputs->gram.empty() || method == "awq")
+      return;
+    entry["output_error"] = outputError(&getContext(), scheme, weight, rows, inputs->gram);
+    entry["rtn_output_error"] =
+        outputError(&getContext(), scheme, weight, roundRows(weight, /*best=*/false), inputs->gram);
   }
 
   LogicalResult writeReport() {

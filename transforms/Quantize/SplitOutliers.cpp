@@ -1,4 +1,5 @@
 #include "lib/Calibration/ActivationSource.h"
+#include "lib/Quant/Half.h"
 #include "transforms/Passes.h"
 #include "transforms/Quantize/PackedWeight.h"
 #include "transforms/Quantize/Products.h"
@@ -24,7 +25,7 @@ struct SplitOutliersPass final : llm::impl::SplitOutliersPassBase<SplitOutliersP
       getOperation().emitError() << kPass << " expects a threshold above 0, but got " << double(threshold);
       return signalPassFailure();
     }
-    WeightStore *store = weightStoreOf(getOperation());
+    store = weightStoreOf(getOperation());
     spill = store ? store->spill(getOperation()) : nullptr;
     if (!spill)
       return signalPassFailure();
@@ -79,19 +80,34 @@ private:
                                         std::as_bytes(std::span(columns)));
     if (failed(factors) || failed(index))
       return failure();
-    Value x = linear.getInput(), weight = linear.getWeight();
-    auto type = cast<RankedTensorType>(weight.getType());
-    if (isa<QuantizedType>(type.getElementType()))
-      weight = DequantizeOp::create(builder, loc, RankedTensorType::get(type.getShape(), builder.getF32Type()), weight);
+    FailureOr<Value> partWeight = columnsOf(linear, name, columns);
+    if (failed(partWeight))
+      return failure();
+    Value x = linear.getInput();
     Value part = GatherOp::create(builder, loc, x, *index, 1);
-    Value partWeight = GatherOp::create(builder, loc, weight, *index, 1);
-    Value side = LinearOp::create(builder, loc, linear.getType(), part, partWeight, /*bias=*/Value(), linear.getResidual());
+    Value side = LinearOp::create(builder, loc, linear.getType(), part, *partWeight, /*bias=*/Value(), linear.getResidual());
     linear.getInputMutable().set(ScaleAxisOp::create(builder, loc, x.getType(), x, *factors, 1));
     linear.getResidualMutable().assign(side);
     report(linear, kPass, Twine(columns.size()) + " of " + Twine(mask.size()) + " columns apart");
     return success();
   }
 
+  /// Some columns of a product's weight as a new one, in f16.
+  FailureOr<Value> columnsOf(LinearOp linear, const std::string &name, ArrayRef<int32_t> columns) {
+    FailureOr<Matrix> weight = readMatrix(linear.getWeight(), *store, linear);
+    if (failed(weight))
+      return failure();
+    std::vector<uint16_t> halves;
+    for (int64_t n = 0; n < weight->N; ++n)
+      for (int32_t column : columns)
+        halves.push_back(sprig::quant::floatToHalf(weight->row(n)[size_t(column)]));
+    OpBuilder builder(linear);
+    return spill->add(builder, linear.getLoc(), name + ".columns",
+                      RankedTensorType::get({weight->N, int64_t(columns.size())}, builder.getF16Type()),
+                      std::as_bytes(std::span(halves)));
+  }
+
+  WeightStore *store = nullptr;
   WeightSpill *spill = nullptr;
 };
 

@@ -29,7 +29,9 @@ inline std::vector<std::byte> randomGroups(Format format, int64_t n, int64_t k,
   for (int64_t i = 0; i < n; ++i) {
     for (uint8_t &code : codes)
       code = uint8_t(random.below(1u << affine.bits));
-    std::vector<float> scales = random.numbers(groups);
+    const bool book = affine.kind == quant::AffineFormat::Kind::Book;
+    std::vector<float> scales =
+        random.numbers(book ? affine.numbersAGroup() : groups);
     std::vector<float> offsets = random.numbers(groups);
     scales[random.below(uint32_t(groups))] *= float(random.below(8) != 0);
     if (affine.kind == quant::AffineFormat::Kind::Zero)
@@ -93,9 +95,10 @@ struct Weight {
   std::vector<float> values;
 };
 
-inline Weight makeWeight(Format format, int64_t n, int64_t k, Random &random) {
+inline Weight tileWeight(Format format, int64_t n, int64_t k,
+                         std::vector<std::byte> source) {
   Weight weight;
-  weight.source = randomWeight(format, n, k, random);
+  weight.source = std::move(source);
   auto layout = quant::describe(format, size_t(n), size_t(k));
   weight.tiled.resize(layout.bytes);
   quant::relayout(layout, weight.source.data(), weight.tiled.data());
@@ -106,6 +109,10 @@ inline Weight makeWeight(Format format, int64_t n, int64_t k, Random &random) {
                   weight.source.data() + size_t(row) * info.rowBytes(size_t(k)),
                   weight.values.data() + row * k, size_t(k));
   return weight;
+}
+
+inline Weight makeWeight(Format format, int64_t n, int64_t k, Random &random) {
+  return tileWeight(format, n, k, randomWeight(format, n, k, random));
 }
 
 inline double activation(const std::string &kind, double x) {
@@ -132,6 +139,13 @@ public:
     bias = random.numbers(size_t(spec.n));
     residual = random.numbers(size_t(width * spec.n));
   }
+
+  /// The weight is this one, of the format's bytes, and not a random one.
+  void hold(std::vector<std::byte> source) {
+    weights[0] = tileWeight(spec.format, spec.n, spec.k, std::move(source));
+  }
+
+  const std::vector<float> &input() const { return x; }
 
   std::vector<float> runOn(const TargetProfile &profile, const LinearSpec &spec,
                            uint32_t first, uint32_t count) {

@@ -77,6 +77,8 @@ std::vector<Format> groupFormats() {
         const uint32_t group = std::array{32u, 64u, 0u}[list.size() % 3];
         list.push_back(*quant::formatOf({bits, kind, scale, group, among}));
       }
+  for (uint32_t bits : {2u, 3u, 4u})
+    list.push_back(*quant::formatOf({bits, Affine::Kind::Book}));
   return list;
 }
 

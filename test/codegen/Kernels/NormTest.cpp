@@ -1,6 +1,7 @@
 #include "codegen/Kernels/Norm.h"
 #include "StepState.h"
 #include "codegen/Kernels/Elementwise.h"
+#include "codegen/Kernels/Hadamard.h"
 
 #include <cmath>
 
@@ -132,6 +133,75 @@ TEST(Elementwise, SeededSweep) {
           << kernel->interface.key << " of " << a[offset + n];
     }
   }
+}
+
+TEST(Elementwise, ColumnsByAVector) {
+  SKIP_WITHOUT_DEVICE();
+  Random random(19);
+  for (bool gather : {false, true})
+    for (uint32_t width : {1u, 7u}) {
+      ElementwiseSpec s;
+      s.op = gather ? "gather" : "scale_columns";
+      s.width = gather ? 5 : 192, s.from = gather ? 100 : 64;
+      const CompiledKernel *kernel =
+          compile("elementwise", s.toAttr(context()), deviceProfile());
+      ASSERT_TRUE(kernel);
+      const int64_t columns = gather ? s.from : s.width;
+      std::vector<float> x = random.numbers(size_t(width * columns));
+      std::vector<float> b =
+          gather ? std::vector<float>{99, 0, 7, 63, 64} : random.numbers(64);
+      std::vector<Bytes> buffers = {toBytes(x), toBytes(b),
+                                    Bytes(width * size_t(s.width) * 4)};
+      run(*kernel, buffers, width);
+      std::vector<float> y = fromBytes<float>(buffers.back());
+      for (size_t t = 0; t < width; ++t)
+        for (size_t i = 0; i < size_t(s.width); ++i) {
+          const float *row = &x[t * size_t(columns)];
+          ASSERT_EQ(y[t * size_t(s.width) + i],
+                    gather ? row[size_t(b[i])] : row[i] * b[i % 64]);
+        }
+    }
+}
+
+/// By the definition: H[i][j] is -1 to the number of bits that i and j share.
+TEST(Hadamard, AgreesWithTheMatrix) {
+  SKIP_WITHOUT_DEVICE();
+  Random random(23);
+  for (int64_t block : {2, 16, 64, 256, 1024})
+    for (bool inverse : {false, true}) {
+      HadamardSpec s;
+      s.block = block, s.width = block * (1 + random.below(3));
+      s.inverse = inverse, s.signs = inverse || block == 64;
+      const uint32_t width = 3;
+      const CompiledKernel *kernel =
+          compile("hadamard", s.toAttr(context()),
+                  inverse ? profile("generic") : deviceProfile());
+      ASSERT_TRUE(kernel);
+      const size_t W = size_t(s.width);
+      std::vector<float> x = random.numbers(width * W), signs(W, 1.0f);
+      std::vector<Bytes> buffers = {toBytes(x)};
+      if (s.signs) {
+        for (float &sign : signs)
+          sign = random.below(2) ? 1.0f : -1.0f;
+        buffers.push_back(toBytes(signs));
+      }
+      buffers.push_back(Bytes(width * W * 4));
+      run(*kernel, buffers, width);
+      std::vector<float> y = fromBytes<float>(buffers.back());
+      for (size_t t = 0; t < width; ++t)
+        for (size_t i = 0; i < W; ++i) {
+          double right = 0;
+          const size_t first = i / size_t(block) * size_t(block);
+          for (size_t j = 0; j < size_t(block); ++j) {
+            double sign = llvm::popcount((i - first) & j) % 2 ? -1 : 1;
+            sign *= inverse ? 1 : signs[first + j];
+            right += sign * x[t * W + first + j];
+          }
+          right *= (inverse ? signs[i] : 1) / std::sqrt(double(block));
+          ASSERT_NEAR(y[t * W + i], right, 1e-5)
+              << kernel->interface.key << " token " << t << " number " << i;
+        }
+    }
 }
 
 TEST(Elementwise, RefusesUnknownNames) {

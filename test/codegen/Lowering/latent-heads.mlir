@@ -38,10 +38,11 @@ func.func @forward(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %rows: tensor
   %w = llm.weight dense<1.0> : tensor<64x64xf32>
   %order = llm.weight dense<[1, 0]> : tensor<2xi32>
   %x = llm.embedding %ids, %w : tensor<64x64xf32> -> tensor<?x64xf32>
-  // expected-error@+1 {{expects one head that is repeated for others to be joined to it, for other gathers of activations are not supported on devices, but got 'tensor<?x64xf32>' along axis 1}}
-  %y = llm.gather %x, %order axis 1 : tensor<?x64xf32>, tensor<2xi32>
-  %p = llm.weight dense<1.0> : tensor<64x2xf32>
-  %s = llm.linear %y, %p : tensor<?x2xf32>, tensor<64x2xf32> -> tensor<?x64xf32>
+  %h = llm.linear %x, %w : tensor<?x64xf32>, tensor<64x64xf32> -> tensor<?x4x16xf32>
+  // expected-error@+1 {{expects one head that is repeated for others to be joined to it, for other gathers of activations are not supported on devices, but got 'tensor<?x4x16xf32>' along axis 2}}
+  %y = llm.gather %h, %order axis 2 : tensor<?x4x16xf32>, tensor<2xi32>
+  %p = llm.weight dense<1.0> : tensor<64x8xf32>
+  %s = llm.linear %y, %p : tensor<?x4x2xf32>, tensor<64x8xf32> -> tensor<?x64xf32>
   return %s : tensor<?x64xf32>
 }
 

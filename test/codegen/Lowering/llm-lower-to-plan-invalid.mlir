@@ -108,15 +108,20 @@ module {
 
 // -----
 
-// Only what goes to a cache is transformed.
+// What goes to a cache is transformed by the append, without signs.
 module {
   llm.kv_cache @kv : 1 x !llm.kv<1x32, f16, f16, 64>
-  func.func @forward(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %rows: tensor<?xi32>) -> tensor<?x4xf32> {
-    %w = llm.weight dense<1.0> : tensor<4x4xf32>
-    %x = llm.embedding %ids, %w : tensor<4x4xf32> -> tensor<?x4xf32>
-    // expected-error @below {{expects queries and keys on their way to a cache, which kernels transform, but got users that are something else}}
-    %y = llm.hadamard %x block(4) : tensor<?x4xf32>
-    return %y : tensor<?x4xf32>
+  func.func @forward(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %rows: tensor<?xi32>) -> tensor<?x32xf32> {
+    %w = llm.weight dense<1.0> : tensor<32x32xf32>
+    %x = llm.embedding %ids, %w : tensor<32x32xf32> -> tensor<?x32xf32>
+    %k = llm.linear %x, %w : tensor<?x32xf32>, tensor<32x32xf32> -> tensor<?x1x32xf32>
+    // expected-error @below {{expects a plain transform of queries and keys, but got signs or an inverse}}
+    %h = llm.hadamard %k block(8) signs [5] : tensor<?x1x32xf32>
+    %kv = llm.kv @kv[0] : !llm.kv<1x32, f16, f16, 64>
+    llm.kv_append %kv, %h, %k at %positions : !llm.kv<1x32, f16, f16, 64>, tensor<?x1x32xf32>, tensor<?x1x32xf32>
+    %y = llm.attention %k, %kv at %positions scale(0.125) : tensor<?x1x32xf32>, !llm.kv<1x32, f16, f16, 64>
+    %z = llm.linear %y, %w : tensor<?x1x32xf32>, tensor<32x32xf32> -> tensor<?x32xf32>
+    return %z : tensor<?x32xf32>
   }
 }
 

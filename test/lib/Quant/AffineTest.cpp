@@ -102,6 +102,10 @@ TEST(AffineTest, OutOfReachIsNoFormat) {
   EXPECT_EQ(formatOf({4, Kind::Symmetric, Scale::F16, 64, 16}), std::nullopt);
   EXPECT_EQ(formatOf({3, Kind::Symmetric, Scale::F16, 64, 4}), std::nullopt);
   EXPECT_EQ(formatOf({4, Kind::Minimum, Scale::F16, 64, 4}), std::nullopt);
+  EXPECT_EQ(formatOf({4, Kind::Book, Scale::F16, 0, 4}), std::nullopt);
+  // Books are a row's, of f16, and of few entries.
+  for (const AffineFormat &book : {AffineFormat{5, Kind::Book}, {4, Kind::Book, Scale::F32}, {4, Kind::Book, Scale::F16, 64}})
+    EXPECT_EQ(formatOf(book), std::nullopt);
   EXPECT_EQ(formatOfName("U4S_G48"), std::nullopt);
   EXPECT_EQ(formatOfName("U4S"), std::nullopt);
 }
@@ -161,10 +165,34 @@ TEST(AffineTest, PackedRowsDecodeToWhatTheyMean) {
   }
 }
 
+TEST(AffineTest, CodesChooseFromTheBookOfTheirRow) {
+  std::mt19937 random(4);
+  for (uint32_t bits : {2u, 3u, 4u}) {
+    const Format format = *formatOf({bits, Kind::Book});
+    EXPECT_EQ(info(format).name, "U" + std::to_string(bits) + "B_ROW");
+    EXPECT_EQ(formatOfName(info(format).name), format);
+    EXPECT_EQ(info(format).rowBytes(96), 12 * bits + (2u << bits));
+    std::vector<uint8_t> codes(96);
+    for (uint8_t &code : codes)
+      code = uint8_t(random() % (1u << bits));
+    std::vector<float> book(size_t(1) << bits);
+    for (float &number : book)
+      number = halfToFloat(uint16_t(0x2c00 + random() % 0x1000));
+    std::vector<std::byte> row(info(format).rowBytes(96));
+    packAffineRow(format, codes.data(), book.data(), nullptr, row.data(), 96);
+    std::vector<float> decoded(96);
+    decode(format, row.data(), decoded.data(), 96);
+    for (size_t k = 0; k < 96; ++k)
+      ASSERT_EQ(decoded[k], book[codes[k]]) << k;
+  }
+}
+
 /// The tiled layout only moves bytes, and pads rows alone.
 TEST(AffineTest, LayoutsRoundTrip) {
   std::mt19937 random(2);
-  for (const AffineFormat &affine : all()) {
+  std::vector<AffineFormat> formats = all();
+  formats.push_back({4, Kind::Book});
+  for (const AffineFormat &affine : formats) {
     const Format format = *formatOf(affine);
     SCOPED_TRACE(info(format).name);
     for (size_t N : {1u, 13u, 16u}) {
