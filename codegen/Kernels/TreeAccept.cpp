@@ -98,6 +98,11 @@ FailureOr<KvCompactSpec> KvCompactSpec::fromAttr(DictionaryAttr attr,
   reader.read("capacity", spec.capacity, 1);
   reader.read("width", spec.width, 1, kMostNodes);
   reader.read("kv", spec.kv);
+  reader.maybe("layers", spec.layers, 1);
+  reader.maybe("stride", spec.stride, 4);
+  if (spec.layers > 1 && spec.stride % 4 != 0)
+    reader.fail("expects a stride of whole words between layers, but got " +
+                std::to_string(spec.stride));
   if (std::string why = KvFormat::whyRefused(spec.kv, spec.headSize);
       !why.empty())
     reader.fail(why);
@@ -113,6 +118,8 @@ DictionaryAttr KvCompactSpec::toAttr(MLIRContext *context) const {
       .add("capacity", capacity)
       .add("width", width)
       .add("kv", StringRef(kv))
+      .add("layers", layers > 1 ? layers : 0)
+      .add("stride", stride)
       .done();
 }
 
@@ -124,19 +131,23 @@ KvCompactSpec::interface(const TargetProfile &profile, EmitError) const {
   interface.key = llvm::formatv(
       "kv_compact heads {0}x{1} kv {2} capacity {3} width {4} lanes {5}",
       kvHeads, headSize, kv, capacity, width, interface.workgroup[0]);
+  if (layers > 1)
+    interface.key += llvm::formatv(" layers {0} each {1}", layers, stride);
   interface.name = KernelInterface::nameFor(
       llvm::formatv("kv_compact_{0}x{1}", kvHeads, headSize).str(),
       interface.key);
   KvFormat format = KvFormat::named(kv);
   int64_t words =
       kvHeads * (format.headWords(headSize) + format.groups(headSize));
-  uint64_t bytes = format.sideBytes(capacity, kvHeads, headSize);
+  uint64_t bytes = format.sideBytes(capacity, kvHeads, headSize) +
+                   uint64_t((layers - 1) * stride);
   interface.bindings = {{"control", Access::Read, StepControl::kBytes},
                         {"keys", Access::ReadWrite, bytes},
                         {"values", Access::ReadWrite, bytes}};
   interface.groups[0] = {
       uint32_t((words + interface.workgroup[0] - 1) / interface.workgroup[0]),
       0};
+  interface.groups[1] = {uint32_t(layers), 0};
   return interface;
 }
 
@@ -160,6 +171,7 @@ void KvCompactSpec::build(KernelBuilder &b, const KernelInterface &) const {
                          b.index(width - 1));
   Value next = b.max(control.base(), b.add(accepted, 1));
   Value base = b.sub(next, b.add(accepted, 1)); // of node 0
+  Value layer = b.mul(b.groupId(1), stride / 4);
   // A lane moves one word of every slot, in ascending order: no lane reads what
   // another writes.
   b.when(b.less(word, codes + scales), [&] {
@@ -168,12 +180,15 @@ void KvCompactSpec::build(KernelBuilder &b, const KernelInterface &) const {
           b.min(control.packedByte(sprig::format::Path, k), b.index(width - 1));
       auto place = [&](Value slot) {
         Value inside = b.min(slot, b.index(capacity - 1));
-        return b.add(b.mul(inside, words), first);
+        return b.add(b.add(b.mul(inside, words), first), layer);
       };
-      Value from = place(b.add(base, node)),
-            to = place(b.add(b.add(base, k), 1));
-      for (unsigned side : {kKeys, kValues})
-        b.store(b.load(side, from), side, to);
+      // The likeliest path comes first, and then stays where it is.
+      b.when(b.less(b.add(k, 1), node), [&] {
+        Value from = place(b.add(base, node)),
+              to = place(b.add(b.add(base, k), 1));
+        for (unsigned side : {kKeys, kValues})
+          b.store(b.load(side, from), side, to);
+      });
       return Values{};
     });
   });

@@ -3,13 +3,14 @@
 // prefix of the history, and advances the step block as a sampled token would.
 // One invocation. kv_compact, which follows, reads the path from the block.
 //
-// Spec: {width = T, capacity = S}. Bindings: control; history; drawn, the token
-// drawn at each node [T].
+// Spec: {width = T, capacity = S}: T nodes at most, however many the step has.
+// Bindings: control; history; drawn, the token drawn at each node [T].
 //
 // kv_compact: moves the keys and values of the accepted nodes behind the
-// prefix. Spec: {kv_heads = G, head_size = E, capacity = S, kv, width = T}.
-// Bindings: control (as tree_accept left it); keys, values of one layer's
-// cache, scales included.
+// prefix. Spec: {kv_heads = G, head_size = E, capacity = S, kv, width = T,
+// layers? = layers (1), stride? = bytes from one layer to the next}. Bindings:
+// control (as tree_accept left it); keys, values of the layers' caches, scales
+// included.
 #ifndef SPRIG_CODEGEN_KERNELS_TREEACCEPT_H
 #define SPRIG_CODEGEN_KERNELS_TREEACCEPT_H
 
@@ -34,6 +35,7 @@ struct TreeAcceptSpec {
 struct KvCompactSpec {
   static constexpr llvm::StringLiteral kFamily = "kv_compact";
   int64_t kvHeads = 0, headSize = 0, capacity = 0, width = 0;
+  int64_t layers = 1, stride = 0;
   std::string kv = "f16";
 
   static FailureOr<KvCompactSpec> fromAttr(DictionaryAttr spec,

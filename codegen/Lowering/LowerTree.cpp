@@ -61,7 +61,9 @@ LogicalResult lowerVerify(ProgramLowering &p, TreeVerifyOp op) {
   sample.tokens = drawableTokens(op, sample.vocabulary);
   sample.capacity = p.target().capacity();
   sample.tree = kTreeStride;
-  Value drawn = p.scratch("drawn", uint64_t(p.width()) * 4);
+  // One kernel for trees of all widths.
+  const int64_t nodes = p.target().mostNodes();
+  Value drawn = p.scratch("drawn", uint64_t(nodes) * 4);
   if (failed(p.dispatch(op, SampleSpec::kFamily, sample.toAttr(p.context()),
                         {{"logits", p.view(op.getLogits())},
                          {"control", p.controlView()},
@@ -71,7 +73,7 @@ LogicalResult lowerVerify(ProgramLowering &p, TreeVerifyOp op) {
                         p.width(), "sample nodes")))
     return failure();
   TreeAcceptSpec accept;
-  accept.width = p.width();
+  accept.width = nodes;
   accept.capacity = p.target().capacity();
   return p.dispatch(op, TreeAcceptSpec::kFamily, accept.toAttr(p.context()),
                     {{"control", p.controlView()},
@@ -90,8 +92,32 @@ LogicalResult lowerCompact(ProgramLowering &p, KVCompactOp op) {
       p.target().cache(op.getCache().getDefiningOp<KVOp>());
   if (failed(cache))
     return failure();
+  // One dispatch for as many layers as a binding spans.
+  auto handle = op.getCache().getDefiningOp<KVOp>();
+  const int64_t index = handle.getIndex();
+  int64_t layers = 0, others = 0;
+  for (const FlatOp &entry : p.function().ops())
+    if (auto other = dyn_cast<KVCompactOp>(entry.op)) {
+      auto its = other.getCache().getDefiningOp<KVOp>();
+      if (its.getCacheAttr() != handle.getCacheAttr())
+        continue;
+      ++others;
+      layers = std::max(layers, int64_t(its.getIndex()) + 1);
+    }
+  const uint64_t range = p.profile().limits.storageRange;
+  int64_t together = 1;
+  if (others == layers)
+    together = std::min<int64_t>(
+        layers, 1 + int64_t((range - cache->sideBytes) / cache->layerBytes));
+  if (index % together != 0)
+    return success(); // moved with a layer before it
+  together = std::min(together, layers - index);
+  const uint64_t bytes =
+      cache->sideBytes + uint64_t(together - 1) * cache->layerBytes;
   KVType type = op.getCache().getType();
   KvCompactSpec spec;
+  spec.layers = together;
+  spec.stride = together > 1 ? int64_t(cache->layerBytes) : 0;
   spec.kvHeads = type.getHeads();
   spec.headSize = type.getKeyWidth();
   spec.capacity = p.target().capacity();
@@ -100,9 +126,8 @@ LogicalResult lowerCompact(ProgramLowering &p, KVCompactOp op) {
   return p.dispatch(
       op, KvCompactSpec::kFamily, spec.toAttr(p.context()),
       {{"control", p.controlView()},
-       {"keys", p.bufferView(cache->buffer, cache->keys, cache->sideBytes), 0},
-       {"values", p.bufferView(cache->buffer, cache->values, cache->sideBytes),
-        0}},
+       {"keys", p.bufferView(cache->buffer, cache->keys, bytes), 0},
+       {"values", p.bufferView(cache->buffer, cache->values, bytes), 0}},
       1, "compact");
 }
 

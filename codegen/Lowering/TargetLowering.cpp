@@ -139,7 +139,8 @@ FailureOr<CachePlan> TargetLowering::cache(KVOp handle) {
         offsets, slots));
   }
   uint64_t layer = 2 * stride * handle.getIndex();
-  return CachePlan{store, layer, layer + stride, sideBytes, formatName};
+  return CachePlan{store,     layer,      layer + stride,
+                   sideBytes, 2 * stride, formatName};
 }
 
 void TargetLowering::insert(Operation *op) {

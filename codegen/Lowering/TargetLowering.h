@@ -8,6 +8,7 @@
 #include "codegen/Target/TargetProfile.h"
 #include "dialects/LLM/LLM.h"
 #include "dialects/Plan/Plan.h"
+#include "runtime/Format/Control.h"
 
 namespace mlir::llm {
 
@@ -16,6 +17,7 @@ struct CachePlan {
   plan::BufferOp buffer;
   uint64_t keys, values; ///< offsets
   uint64_t sideBytes;    ///< of each
+  uint64_t layerBytes;   ///< from one layer to the next
   std::string format;    ///< as lib KvFormat of the kernels names it
 };
 
@@ -51,6 +53,10 @@ public:
   FailureOr<CachePlan> cache(KVOp handle);
 
   int64_t capacity() const { return shape.capacity; }
+  /// Nodes of the largest tree that the history has room for.
+  int64_t mostNodes() const {
+    return std::min<int64_t>(shape.widest, sprig::format::kMostNodes);
+  }
   /// Token ids of a whole context and of one step more, since a sampled token
   /// may land behind the last slot.
   uint64_t historyBytes() const {

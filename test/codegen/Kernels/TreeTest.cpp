@@ -131,31 +131,38 @@ TEST(Tree, CompactionMovesThePathBehindThePrefix) {
       KvCompactSpec spec;
       spec.kvHeads = 3, spec.headSize = 24, spec.capacity = kCapacity;
       spec.width = 8, spec.kv = kv.str();
+      spec.layers = 2;
+      spec.stride = 4 * ((kCapacity * (kv == "f16"   ? 36
+                                       : kv == "f32" ? 72
+                                                     : 18 + 3) +
+                          3) /
+                             4 * 4 +
+                         12);
       const CompiledKernel *kernel =
           compile("kv_compact", spec.toAttr(context()), profile(target));
       ASSERT_TRUE(kernel);
       // Behind the codes of all slots lie their scales.
       size_t words = kv == "f16" ? 36 : kv == "f32" ? 72 : 18;
       size_t scales = kv == "i8" ? 3 : 0, behind = kCapacity * words;
-      std::vector<uint32_t> keys(
-          (behind + kCapacity * scales + 3) / 4 * 4),
-          values(keys.size());
+      const size_t side = (behind + kCapacity * scales + 3) / 4 * 4;
+      // Two layers, and what lies between them stays.
+      std::vector<uint32_t> keys(2 * side + 12), values(keys.size());
       for (size_t i = 0; i < keys.size(); ++i)
         keys[i] = uint32_t(i), values[i] = uint32_t(i + 100000);
       std::vector<Bytes> buffers = {toBytes(walked.control), toBytes(keys),
                                     toBytes(values)};
       run(*kernel, buffers, 1);
-      for (auto [to, from] : {std::pair(11, 12), {12, 14}, {13, 15}})
-        for (size_t i = 0; i < words; ++i) {
-          keys[to * words + i] = uint32_t(from * words + i);
-          values[to * words + i] = uint32_t(from * words + i + 100000);
+      for (size_t layer : {size_t(0), side + 12})
+        for (auto [to, from] : {std::pair(11, 12), {12, 14}, {13, 15}}) {
+          for (size_t i = 0; i < words; ++i)
+            keys[layer + to * words + i] =
+                uint32_t(layer + from * words + i);
+          for (size_t i = 0; i < scales; ++i)
+            keys[layer + behind + to * scales + i] =
+                uint32_t(layer + behind + from * scales + i);
         }
-      for (auto [to, from] : {std::pair(11, 12), {12, 14}, {13, 15}})
-        for (size_t i = 0; i < scales; ++i) {
-          size_t at = behind + to * scales + i;
-          keys[at] = uint32_t(behind + from * scales + i);
-          values[at] = keys[at] + 100000;
-        }
+      for (size_t i = 0; i < keys.size(); ++i)
+        values[i] = keys[i] + 100000;
       EXPECT_EQ(fromBytes<uint32_t>(buffers[1]), keys);
       EXPECT_EQ(fromBytes<uint32_t>(buffers[2]), values);
     }
