@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Times speculation beside plain decoding: ten prompts whose answers copy, ten of open prose (benchmarks/prompts).
 
-usage: speculation.py --measure [--package X.sprig] [--tokens 64] [--prompts copy,prose] [--modes ngram,chain,auto]
+usage: speculation.py --measure [--package X.sprig] [--tokens 64] [--prompts copy,prose]
+                      [--modes ngram,chain,self,heads,mixed,auto]
        speculation.py                       prints the table of results/speculation.json
 
-For each prompt and mode four runs A-B-B-A: plain, mode, mode, plain. A run's figure is its tokens a second from the
-first token on; the pair's is the ratio of the means. Where the driver computes on the processor, the same in processor
-seconds, which other work on the machine hardly touches. What was measured is kept and not measured again: delete
-results/speculation.json to start anew. Every run's tokens must be those of plain decoding, or this ends with 1.
+The modes self, heads and mixed need a package with these drafts (llm-compile --draft). For each prompt and mode four
+runs A-B-B-A: plain, mode, mode, plain. A run's figure is its tokens a second from the first token on; the pair's is the
+ratio of the means. Where the driver computes on the processor, the same in processor seconds, which other work on the
+machine hardly touches. What was measured is kept and not measured again: delete results/speculation.json to start anew.
+Every run's tokens must be those of plain decoding, or this ends with 1.
 """
 import argparse
 import json
@@ -19,7 +21,8 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
 RESULTS = HERE / "results" / "speculation.json"
-MODES = {"ngram": ["--speculate=ngram"], "chain": ["--speculate=ngram", "--chain"], "auto": ["--speculate=auto"]}
+MODES = {"ngram": ["--speculate=ngram"], "chain": ["--speculate=ngram", "--chain"], "self": ["--speculate=self"],
+         "heads": ["--speculate=heads"], "mixed": ["--speculate=ngram,self,heads"], "auto": ["--speculate=auto"]}
 
 
 def run(args, prompt, extra):

@@ -339,9 +339,11 @@ typedef struct sprig_speculation {
   size_t struct_bytes;
   /* C string. NULL or "off": plain decoding. "ngram": what followed the same
    * words before, in the prompt or the answer, whenever they occurred before.
-   * "model": what `draft_model` says. "ngram,model": both in one tree. "auto":
-   * any draft there is, and only while it is faster by what was measured so
-   * far. */
+   * "self": what the model says without some of its layers, or with fewer bits;
+   * "heads": what heads on its last hidden state say; both are part of packages
+   * that were compiled with them (llm-compile --draft). "model": what
+   * `draft_model` says. "ngram,self": both in one tree. "auto": any draft there
+   * is, and only while it is faster by what was measured so far. */
   const char *drafts;
   uint32_t nodes; /* of a tree at most; 0: as many as the package takes */
   int chain;      /* not 0: one path, without branches */
@@ -353,8 +355,8 @@ typedef struct sprig_speculation {
 SPRIG_API void sprig_speculation_init(sprig_speculation *speculation);
 /* How sprig_session_start, sprig_session_next and sprig_generate go on from
  * here; what was sampled ahead is forgotten. NULL: plainly.
- * SPRIG_INVALID_ARGUMENT names a draft that does not exist, too many nodes, or
- * a draft model with another vocabulary;
+ * SPRIG_INVALID_ARGUMENT names a draft that does not exist or that the package
+ * does not have, too many nodes, or a draft model with another vocabulary;
  * SPRIG_UNSUPPORTED a package without programs for trees (llm-compile
  * --tree). */
 SPRIG_API sprig_code sprig_session_set_speculation(

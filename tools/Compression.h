@@ -27,6 +27,10 @@ const Preset *findPreset(::llvm::StringRef name);
 /// key and the value.
 ::llvm::Expected<std::string> prunePass(::llvm::StringRef spec, bool hasText, bool isQuantised);
 
+/// The pass behind `skip:8`, `skip:auto`, `skip:3+7-9`, `ffn:0.5`, `bits:3` (and several of them together) or
+/// `heads:FILE`. Errors name the key and the value.
+::llvm::Expected<std::string> draftPass(::llvm::StringRef spec, bool hasText);
+
 /// A whole pipeline: `passes` (perhaps none), then what every model gets.
 std::string pipelineOf(::llvm::StringRef passes);
 

@@ -28,6 +28,7 @@ Examples:
   llm-compile model.gguf -o model.sprig --kv=8 --context=8192
   llm-compile model.gguf -o w3.mlir --emit=llm --quantize=w:3,group:64,method:mse
   llm-compile model.gguf -o wide.sprig --tree=64
+  llm-compile model.gguf -o fast.sprig --draft=skip:auto --calibrate=book.txt
   llm-compile model.gguf -o tuned.sprig --adapter=my-lora
   llm-compile model.gguf -o small.sprig --prune=layers:4 --prune=ffn:0.2 --calibrate=book.txt
   llm-compile model.gguf -o sparse.sprig --prune=2:4:sparsegpt,w:4,group:64 --calibrate=book.txt
@@ -108,7 +109,7 @@ bool writeHtml(const std::string &path, const std::string &package) {
 int main(int argc, char **argv) {
   CompileOptions options;
   std::string preset = "as-is", emit = "package", quantize, htmlReport;
-  std::vector<std::string> prune;
+  std::vector<std::string> prune, drafts;
   options.calibrationCache = defaultCalibrationCache();
   // As wide as the logits of a self-test: larger trees would need more memory.
   options.treeNodes = 16;
@@ -202,6 +203,15 @@ int main(int argc, char **argv) {
                  "can verify in one step (llm-run --speculate); 0: no trees")
       ->check(CLI::Range(0, 64))
       ->capture_default_str();
+  app.add_option("--draft", drafts,
+                 "what guesses ahead, as part of the package (llm-run "
+                 "--speculate): of the model itself, sharing its weights and "
+                 "cache, skip:N|auto|LAYERS (layers that are left out, as 8 or "
+                 "3+7-9), ffn:SHARE (channels that go) or bits:N, or several "
+                 "with commas; or heads:FILE, a safetensors file of heads "
+                 "(Medusa, or of llm-fit-heads); repeatable")
+      ->allow_extra_args(false)
+      ->type_name("SPEC");
   app.add_option("--self-test", options.selfTestTokens,
                  "tokens that the CPU reference evaluates, so that "
                  "'llm-run --self-test' can check a device; 0: none (default "
@@ -282,7 +292,16 @@ int main(int argc, char **argv) {
                      "--quantize");
       add("llm-quantize-kv{bits=" + std::to_string(options.cacheBits) + "}");
     }
+    for (const std::string &spec : drafts) {
+      auto made = draftPass(spec, !options.calibrationText.empty());
+      if (!made)
+        return usage(toString(made.takeError()));
+      add(*made);
+    }
     options.passPipeline = pipelineOf(passes);
+  } else if (!drafts.empty()) {
+    return usage("expects a preset with --draft, but got --pass-pipeline; put "
+                 "llm-make-draft or llm-attach-heads into the pipeline");
   } else if (options.cacheBits < 16) {
     return usage("expects --kv=16 or 32 with --pass-pipeline, but got " +
                  std::to_string(options.cacheBits) +

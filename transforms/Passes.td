@@ -4,6 +4,7 @@
 
 include "mlir/Pass/PassBase.td"
 include "transforms/Prune/Passes.td"
+include "transforms/Speculation/Passes.td"
 
 def CleanUpPass : Pass<"llm-clean-up", "func::FuncOp"> {
   let summary = "Constants and shapes made plain";
@@ -397,37 +398,6 @@ def SplitOutliersPass : Pass<"llm-split-outliers", "ModuleOp"> {
     Option<"window", "window", "int64_t", /*default=*/"512", "Tokens of the text that see each other">,
   ];
   let dependentDialects = ["LLMDialect"];
-}
-
-def TreeVerifyPass : Pass<"llm-tree-verify", "ModuleOp"> {
-  let summary = "Make the function that verifies a tree of draft tokens";
-  let description = [{
-    Adds `@verify` beside `@forward`: the same layers over the nodes of a tree, whose tokens are sampled from and walked
-    through on the device. Node 0 is the last token that was emitted; `parents` are topological, -1 at node 0.
-
-    ```mlir
-    func.func @forward(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %rows: tensor<?xi32>) -> tensor<?x49152xf32> {
-      llm.kv_append %kv, %k, %v at %positions : ...
-      %y = llm.attention %q, %kv at %positions scale(0.125) : ...
-    // ==> and also
-    func.func @verify(%tokens: tensor<?xi32>, %parents: tensor<?xi32>, %parameters: tensor<8xi32>,
-                      %history: tensor<?xi32>, %base: tensor<1xi32>) -> (tensor<?xi32>, tensor<1xi32>, tensor<1xi32>) {
-      %mask, %positions = llm.tree_mask %parents base(%base) : tensor<?xi32>
-      llm.kv_append %kv, %k, %v at %positions base(%base) : ...
-      %y = llm.tree_attention %q, %kv base %base mask %mask at %positions scale(0.125) : ...
-      ...
-      %accepted, %count, %bonus = llm.tree_verify %logits, %tokens, %parents, %parameters, %history base %base : ...
-      llm.kv_compact %kv base %base accepted %accepted count %count : ...
-    ```
-
-    Run it last, on the function that lowering gets. Attention with a mask other than causal, or with hidden blocks, and
-    appends with slots of their own are errors, or with `if-possible` remarks; a module that has a `@verify` keeps it.
-  }];
-  let dependentDialects = ["LLMDialect"];
-  let options = [
-    Option<"ifPossible", "if-possible", "bool", /*default=*/"false",
-           "Leave a module alone that no tree can be verified with">,
-  ];
 }
 
 #endif // SPRIG_TRANSFORMS_PASSES_TD

@@ -14,9 +14,24 @@ constexpr uint32_t kLanes = 64;
 /// Arrays read; 0 for an unknown operation.
 unsigned inputsOf(StringRef op) {
   return llvm::StringSwitch<unsigned>(op)
-      .Cases({"add", "gated", "last", "scale_columns", "gather"}, 2)
+      .Cases({"add", "gated", "last", "accepted", "scale_columns", "gather"}, 2)
       .Cases({"scale", "softcap", "activation"}, 1)
       .Default(0);
+}
+
+/// Operations that pick one row.
+bool picks(StringRef op) { return op == "last" || op == "accepted"; }
+
+/// The row of the last accepted node; 0 where none was.
+Value acceptedRow(KernelBuilder &b, int64_t rows) {
+  StepControl control(b, 1);
+  Value accepted = b.toIndex(control.word(sprig::format::Accepted));
+  Value before = b.sub(b.max(accepted, b.index(1)), b.index(1));
+  Value node = control.packedByte(
+      sprig::format::Path,
+      b.min(before, b.index(sprig::format::kMostNodes - 1)));
+  return b.select(b.equal(accepted, b.index(0)), b.index(0),
+                  b.min(node, b.index(rows - 1)));
 }
 
 } // namespace
@@ -30,12 +45,16 @@ FailureOr<ElementwiseSpec> ElementwiseSpec::fromAttr(DictionaryAttr attr,
   reader.maybe("kind", spec.kind);
   reader.maybe("number", spec.number);
   reader.maybe("from", spec.from, 1);
+  reader.maybe("rows", spec.rows, 0, sprig::format::kMostNodes);
   if (!inputsOf(spec.op))
     reader.fail("expects op add, scale, softcap, activation, gated, last, "
-                "scale_columns or gather, but got '" +
+                "accepted, scale_columns or gather, but got '" +
                 spec.op + "'");
   else if (spec.byColumn() != (spec.from != 0))
     reader.fail("expects from just with scale_columns and gather");
+  else if ((spec.op == "accepted") != (spec.rows > 0))
+    reader.fail("expects rows for op accepted alone, but got " +
+                std::to_string(spec.rows) + " for '" + spec.op + "'");
   else if ((spec.op == "activation" || spec.op == "gated") &&
            !activationByName(spec.kind))
     reader.fail("expects kind silu, gelu, gelu_tanh or relu, but got '" +
@@ -54,6 +73,7 @@ DictionaryAttr ElementwiseSpec::toAttr(MLIRContext *context) const {
       .add("kind", StringRef(kind))
       .add("number", number)
       .add("from", from)
+      .add("rows", rows)
       .done();
 }
 
@@ -61,35 +81,38 @@ FailureOr<KernelInterface>
 ElementwiseSpec::interface(const TargetProfile &profile,
                            EmitError emitError) const {
   KernelInterface interface;
-  interface.key = llvm::formatv("elementwise {0} {1} {2} {3:e}{4}", op, kind,
+  interface.key = llvm::formatv("elementwise {0} {1} {2} {3:e}{4}{5}", op, kind,
                                 width, number,
-                                from ? " from " + std::to_string(from) : "");
+                                from ? " from " + std::to_string(from) : "",
+                                rows ? " of " + std::to_string(rows) : "");
   interface.name = KernelInterface::nameFor(
       llvm::formatv("{0}_{1}", op, width).str(), interface.key);
   interface.workgroup = {kLanes, 1, 1};
   uint64_t rowBytes = uint64_t(width) * 4;
-  bool last = op == "last";
-  interface.bindings = {{inputsOf(op) == 2 && !last && !from ? "a" : "x",
+  const bool one = picks(op);
+  interface.bindings = {{inputsOf(op) == 2 && !one && !from ? "a" : "x",
                          Access::Read,
                          op == "gather" ? uint64_t(from) * 4 : rowBytes, true}};
+  if (rows)
+    interface.bindings[0].bytes = rowBytes * uint64_t(rows);
   if (from)
     interface.bindings.push_back(
         {"b", Access::Read, op == "gather" ? rowBytes : uint64_t(from) * 4});
-  else if (last)
+  else if (one)
     interface.bindings.push_back(
         {"control", Access::Read, StepControl::kBytes});
   else if (inputsOf(op) == 2)
     interface.bindings.push_back({"b", Access::Read, rowBytes, true});
-  interface.bindings.push_back({"y", Access::Write, rowBytes, !last});
+  interface.bindings.push_back({"y", Access::Write, rowBytes, !one});
   interface.groups[0] = {uint32_t((width + kLanes - 1) / kLanes), 0};
-  interface.groups[1] = last ? GroupCount{1, 0} : GroupCount{1, 1};
+  interface.groups[1] = one ? GroupCount{1, 0} : GroupCount{1, 1};
   return interface;
 }
 
 void ElementwiseSpec::build(KernelBuilder &b,
                             const KernelInterface &interface) const {
   SmallVector<Type> types(interface.bindings.size(), b.f32());
-  if (op == "last")
+  if (picks(op))
     types[1] = b.i32();
   b.open(types);
   Value item = b.globalId(0), token = b.groupId(1);
@@ -97,8 +120,11 @@ void ElementwiseSpec::build(KernelBuilder &b,
   b.when(b.less(item, width), [&] {
     Value at = b.add(b.mul(token, width), item);
     Value place = at;
-    if (op == "last")
-      place = b.add(b.mul(StepControl(b, 1).lastRow(), width), item);
+    if (picks(op))
+      place = b.add(b.mul(op == "last" ? StepControl(b, 1).lastRow()
+                                       : acceptedRow(b, rows),
+                          width),
+                    item);
     else if (op == "gather")
       place = b.add(b.mul(token, from),
                     b.toIndex(b.floorToI32(b.load(1, item))));

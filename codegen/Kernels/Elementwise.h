@@ -7,7 +7,9 @@
 //   "activation" x, y · "gated" gate, up, y (kind(gate)·up) ·
 //   "last" x, control, y: the row of the step's last valid token, to row 0 ·
 //   "scale_columns" x, b, y: number i times b[i mod from] ·
-//   "gather" x [T][from], b, y: number i is number b[i] of the token's x.
+//   "gather" x [T][from], b, y: number i is number b[i] of the token's x ·
+//   "accepted" x, control, y: that of the last node that a verify step
+//   accepted, of `rows` rows, or row 0 where the last step was none.
 // Kinds: "silu", "gelu" (with erf), "gelu_tanh", "relu".
 #ifndef SPRIG_CODEGEN_KERNELS_ELEMENTWISE_H
 #define SPRIG_CODEGEN_KERNELS_ELEMENTWISE_H
@@ -23,6 +25,7 @@ struct ElementwiseSpec {
   std::string op, kind;
   int64_t width = 0, from = 0;
   double number = 0;
+  int64_t rows = 0; ///< of x, for "accepted"
 
   /// Reads a vector that all tokens share.
   bool byColumn() const { return op == "scale_columns" || op == "gather"; }

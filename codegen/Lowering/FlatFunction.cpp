@@ -2,7 +2,7 @@
 
 namespace mlir::llm {
 
-FlatFunction::FlatFunction(func::FuncOp function) {
+FlatFunction::FlatFunction(func::FuncOp function) : source(function) {
   flatten(function.getBody().front(), "");
 }
 
@@ -17,8 +17,12 @@ void FlatFunction::flatten(Block &block, StringRef where) {
       for (auto [output, value] :
            llvm::zip_equal(layer.getOutputs(), layer.getYield().getValues()))
         aliases[output] = value;
+      if (!layer.getOutputs().empty())
+        last = layer.getOutputs().front();
     } else if (auto exit = dyn_cast<func::ReturnOp>(op)) {
       returned = exit.getNumOperands() ? exit.getOperand(0) : Value();
+      if (exit.getNumOperands() == 2)
+        returnedHidden = exit.getOperand(1);
     } else if (!isa<YieldOp>(op)) {
       flat.push_back({&op, where.str()});
     }

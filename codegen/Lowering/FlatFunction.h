@@ -24,6 +24,12 @@ public:
   Value resolve(Value value) const;
   /// The (first) operand of the return.
   Value result() const { return returned; }
+  /// The hidden state behind the logits, of a function that returns it too;
+  /// null otherwise.
+  Value hiddenResult() const { return returnedHidden; }
+  /// What the last layer leaves; null where there is no layer.
+  Value lastOutput() const { return last; }
+  func::FuncOp function() const { return source; }
   /// The logits: the result, or what the result's tree_verify draws from.
   Value logits() const;
 
@@ -41,7 +47,8 @@ private:
 
   SmallVector<FlatOp> flat;
   llvm::DenseMap<Value, Value> aliases;
-  Value returned;
+  Value returned, returnedHidden, last;
+  func::FuncOp source;
 };
 
 } // namespace mlir::llm

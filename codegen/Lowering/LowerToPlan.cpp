@@ -1,5 +1,6 @@
 // llm-lower-to-plan: see Passes.td.
 #include "codegen/Kernels/Registry.h"
+#include "codegen/Lowering/Drafts.h"
 #include "codegen/Lowering/Passes.h"
 #include "codegen/Lowering/ProgramLowering.h"
 #include "runtime/Format/Control.h"
@@ -65,11 +66,21 @@ struct LowerToPlan final : impl::LowerToPlanPassBase<LowerToPlan> {
     std::optional<FlatFunction> trees;
     if (verify)
       trees.emplace(verify);
+    FailureOr<ArrayAttr> drafts = describeDrafts(module);
+    if (failed(drafts))
+      return failure();
+    std::vector<FlatFunction> guesses;
+    for (func::FuncOp draft : draftsOf(module))
+      guesses.emplace_back(draft);
     for (auto [name, profile] : llvm::zip_equal(targets, profiles))
       if (failed(lowerTarget(module, name, profile, *shape, flat,
-                             trees ? &*trees : nullptr, weights)))
+                             trees ? &*trees : nullptr, guesses, weights)))
         return failure();
     describeModel(module, function, *shape);
+    if (!drafts->empty())
+      module->setAttr("plan.drafts", *drafts);
+    for (FlatFunction &guess : guesses)
+      guess.function().erase();
     function.erase();
     if (verify)
       verify.erase();
@@ -116,6 +127,7 @@ struct LowerToPlan final : impl::LowerToPlanPassBase<LowerToPlan> {
                             const TargetProfile &profile,
                             const LoweringShape &shape,
                             const FlatFunction &flat, const FlatFunction *trees,
+                            ArrayRef<FlatFunction> guesses,
                             WeightTable &weights) {
     if (module.lookupSymbol(profile.name))
       return module.emitError("expects each target once, but got '")
@@ -135,6 +147,11 @@ struct LowerToPlan final : impl::LowerToPlanPassBase<LowerToPlan> {
           failed(
               ProgramLowering(target, *trees, plan::ProgramKind::verify, width)
                   .run()))
+        return failure();
+    for (auto [number, guess] : llvm::enumerate(guesses))
+      if (failed(ProgramLowering(target, guess, plan::ProgramKind::draft, 1,
+                                 int64_t(number))
+                     .run()))
         return failure();
     return success();
   }

@@ -86,8 +86,17 @@ bool findsFactor(ProgramLowering &program, Operation *user, Value factor);
 /// its tokenizer; the rows behind them pad the vocabulary); 0 where all may.
 int64_t drawableTokens(Operation *at, int64_t vocabulary);
 
-/// The end of a `sample` program: draws a token from the logits and advances
-/// the control block.
+/// Hidden states between programs (LowerDraft.cpp). Whether the model's
+/// programs leave theirs for heads, and that.
+bool leavesHidden(ProgramLowering &p);
+LogicalResult leaveHidden(ProgramLowering &p);
+/// The hidden state that a draft starts from, and the one that it leaves for
+/// its next guess, if it does.
+LogicalResult takeHidden(ProgramLowering &p);
+LogicalResult passHidden(ProgramLowering &p);
+
+/// The end of a `sample` or `draft` program: draws a token from the logits and
+/// advances the control block.
 LogicalResult lowerSampling(ProgramLowering &program, Operation *at,
                             Value logits);
 

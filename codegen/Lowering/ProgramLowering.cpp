@@ -8,29 +8,45 @@
 namespace mlir::llm {
 
 static plan::ProgramOp makeProgram(plan::TargetOp target,
-                                   plan::ProgramKind kind, int64_t width) {
+                                   plan::ProgramKind kind, int64_t width,
+                                   std::optional<int64_t> guess) {
   auto builder = OpBuilder::atBlockEnd(&target.getBody().front());
   std::string name =
-      (plan::stringifyProgramKind(kind) + "_" + Twine(width)).str();
-  auto program =
-      plan::ProgramOp::create(builder, target.getLoc(), name, kind, width);
+      (plan::stringifyProgramKind(kind) + "_" + Twine(guess.value_or(width)))
+          .str();
+  auto program = plan::ProgramOp::create(
+      builder, target.getLoc(), name, kind, width,
+      guess ? builder.getI64IntegerAttr(*guess) : IntegerAttr());
   builder.createBlock(&program.getBody());
   return program;
 }
 
 ProgramLowering::ProgramLowering(TargetLowering &target,
                                  const FlatFunction &function,
-                                 plan::ProgramKind kind, int64_t width)
+                                 plan::ProgramKind kind, int64_t width,
+                                 std::optional<int64_t> guess)
     : targetLowering(target), flat(function),
       needed(function.needed(kind != plan::ProgramKind::append)),
-      stepWidth(width), program(makeProgram(target.op(), kind, width)),
+      stepWidth(width), program(makeProgram(target.op(), kind, width, guess)),
       builder(OpBuilder::atBlockEnd(&program.getBody().front())) {}
 
 LogicalResult ProgramLowering::run() {
-  for (const FlatOp &entry : flat.ops())
+  const bool draft = kind() == plan::ProgramKind::draft;
+  if (draft && failed(takeHidden(*this)))
+    return failure();
+  // Early, so that its memory is free for what follows.
+  Operation *last = leavesHidden(*this)
+                        ? resolve(flat.lastOutput()).getDefiningOp()
+                        : nullptr;
+  for (const FlatOp &entry : flat.ops()) {
     if (needed.contains(entry.op) && failed(lower(entry)))
       return failure();
-  if (kind() == plan::ProgramKind::sample) {
+    if (entry.op == last && failed(leaveHidden(*this)))
+      return failure();
+  }
+  if (draft && failed(passHidden(*this)))
+    return failure();
+  if (kind() == plan::ProgramKind::sample || draft) {
     Value logits = flat.resolve(flat.result());
     where = "";
     return lowerSampling(*this, logits.getDefiningOp(), logits);

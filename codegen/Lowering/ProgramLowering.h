@@ -36,8 +36,10 @@ struct WeightOperand {
 
 class ProgramLowering {
 public:
+  /// `guess`: of a draft, its number.
   ProgramLowering(TargetLowering &target, const FlatFunction &function,
-                  plan::ProgramKind kind, int64_t width);
+                  plan::ProgramKind kind, int64_t width,
+                  std::optional<int64_t> guess = std::nullopt);
 
   LogicalResult run();
 

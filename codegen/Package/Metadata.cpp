@@ -189,7 +189,8 @@ TargetWriter::writeProgram(plan::ProgramOp program) {
   }
   auto list = builder.CreateVector(order);
   return format::CreateProgram(builder, format::ProgramKind(program.getKind()),
-                               uint32_t(program.getWidth()), list);
+                               uint32_t(program.getWidth()), list,
+                               uint32_t(program.getGuess().value_or(0)));
 }
 
 Offset<format::KvCache> TargetWriter::writeCache(plan::KvCacheOp cache) {
@@ -310,6 +311,26 @@ Offset<format::Tokenizer> writeTokenizer(FlatBufferBuilder &builder,
       tables.byteFallback, tables.fuseUnknown, probe, probed);
 }
 
+Offset<flatbuffers::Vector<Offset<format::Draft>>>
+writeDrafts(FlatBufferBuilder &builder, ModuleOp module) {
+  std::vector<Offset<format::Draft>> drafts;
+  auto list = module->getAttrOfType<ArrayAttr>("plan.drafts");
+  if (!list)
+    return 0;
+  for (auto draft : list.getAsRange<DictionaryAttr>()) {
+    auto number = [&](StringRef key) {
+      return uint32_t(draft.getAs<IntegerAttr>(key).getInt());
+    };
+    auto name = builder.CreateString(draft.getAs<StringAttr>("name").str()),
+         description =
+             builder.CreateString(draft.getAs<StringAttr>("description").str());
+    drafts.push_back(format::CreateDraft(
+        builder, name, description, number("first"), number("count"),
+        draft.getAs<BoolAttr>("repeats").getValue()));
+  }
+  return builder.CreateVector(drafts);
+}
+
 Offset<format::Tensor> writeTensor(FlatBufferBuilder &builder,
                                    plan::TensorOp tensor) {
   std::string type;
@@ -359,10 +380,11 @@ FailureOr<std::vector<uint8_t>> buildMetadata(ModuleOp module,
   auto chunkVector = builder.CreateVectorOfStructs(chunkList);
   auto targetVector = builder.CreateVector(targets);
   auto goldenVector = builder.CreateVector(goldens);
+  auto drafts = writeDrafts(builder, module);
   format::FinishPackageBuffer(
       builder, format::CreatePackage(builder, producer, model, tokenizer, chat,
                                      tensorVector, chunkVector, targetVector,
-                                     goldenVector));
+                                     goldenVector, drafts));
   return std::vector<uint8_t>(builder.GetBufferPointer(),
                               builder.GetBufferPointer() + builder.GetSize());
 }

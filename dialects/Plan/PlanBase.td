@@ -46,11 +46,12 @@ class Plan_Enum<string name, string summary, list<I32EnumAttrCase> cases> : I32E
 // The numbers of BufferKind and ProgramKind are those of runtime/Format/Package.fbs.
 def Plan_BufferKind : Plan_Enum<"BufferKind", "what a buffer is for", [
   I32EnumAttrCase<"weights", 0>, I32EnumAttrCase<"kv", 1>, I32EnumAttrCase<"scratch", 2>,
-  I32EnumAttrCase<"control", 3>, I32EnumAttrCase<"history", 4>, I32EnumAttrCase<"logits", 5>]>;
+  I32EnumAttrCase<"control", 3>, I32EnumAttrCase<"history", 4>, I32EnumAttrCase<"logits", 5>,
+  I32EnumAttrCase<"state", 6>]>;
 
 def Plan_ProgramKind : Plan_Enum<"ProgramKind", "what a step leaves behind", [
   I32EnumAttrCase<"append", 0>, I32EnumAttrCase<"sample", 1>, I32EnumAttrCase<"logits", 2>,
-  I32EnumAttrCase<"verify", 3>]>;
+  I32EnumAttrCase<"verify", 3>, I32EnumAttrCase<"draft", 4>]>;
 
 // Bits: 1 read, 2 write.
 def Plan_Access : Plan_Enum<"Access", "how a kernel touches a binding", [

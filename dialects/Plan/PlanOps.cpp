@@ -133,7 +133,9 @@ BufferOp TargetOp::findBuffer(BufferKind kind) {
 }
 
 LogicalResult TargetOp::verify() {
-  llvm::SmallDenseMap<std::pair<unsigned, int64_t>, ProgramOp> programs;
+  llvm::SmallDenseMap<std::pair<unsigned, std::pair<int64_t, int64_t>>,
+                      ProgramOp>
+      programs;
   llvm::SmallDenseMap<unsigned, BufferOp> buffers;
   for (Operation &op : getBody().front()) {
     if (!isa<KernelOp, BufferOp, KvCacheOp, ProgramOp>(op)) // C1
@@ -142,7 +144,9 @@ LogicalResult TargetOp::verify() {
              << op.getName() << "'";
     if (auto program = dyn_cast<ProgramOp>(op)) {
       auto [it, isNew] = programs.try_emplace(
-          {unsigned(program.getKind()), program.getWidth()}, program);
+          {unsigned(program.getKind()),
+           {program.getWidth(), program.getGuess().value_or(0)}},
+          program);
       if (!isNew) // C2
         return program.emitOpError("expects one program for each kind and "
                                    "width, but got a second one for '")
@@ -269,6 +273,13 @@ LogicalResult ProgramOp::verify() {
       return op.emitError("expects views, scratch values, dispatches and "
                           "barriers in a program, but got '")
              << op.getName() << "'";
+  const bool drafts = getKind() == ProgramKind::draft; // C3
+  if (drafts != getGuess().has_value() || (drafts && getWidth() != 1))
+    return emitOpError("expects the number of a guess and width 1 for a draft, "
+                       "and neither for others, but got kind '")
+           << stringifyProgramKind(getKind()) << "' of width "
+           << static_cast<int64_t>(getWidth())
+           << (getGuess() ? " with" : " without") << " a number";
   return success();
 }
 

@@ -23,7 +23,8 @@ enum ControlWord : uint32_t {
   RepeatLastN = 10,  ///< how many history slots back the penalty looks
   Sampled = 11,      ///< the token sampled last
   Steps = 12,        ///< sampling steps done since the host wrote the block
-  Accepted = 13,     ///< `verify`: nodes accepted after node 0
+  Accepted = 13,     ///< `verify`: nodes accepted after node 0; 0 once the host has written the block for another step
+                     ///< than a `draft`
   Parents = 16,      ///< `verify`: 64 bytes, node by node, low byte first: the parent, kNoParent at a root
   Path = 32,         ///< `verify`: 64 bytes, the accepted nodes in order
   Depths = 48,       ///< `verify`: 64 bytes, the depth of each node; kernels write and read them

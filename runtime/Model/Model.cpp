@@ -100,10 +100,21 @@ Status Model::ready() {
 }
 
 const format::Program *findProgram(const format::Target &target,
-                                   format::ProgramKind kind, uint32_t width) {
+                                   format::ProgramKind kind, uint32_t width,
+                                   uint32_t guess) {
   for (const format::Program *program : *target.programs())
-    if (program->kind() == kind && program->width() == width)
+    if (program->kind() == kind && program->width() == width &&
+        program->guess() == guess)
       return program;
+  return nullptr;
+}
+
+const format::Draft *findDraft(const format::Package &package,
+                               std::string_view name) {
+  if (package.drafts())
+    for (const format::Draft *draft : *package.drafts())
+      if (draft->name()->string_view() == name)
+        return draft;
   return nullptr;
 }
 

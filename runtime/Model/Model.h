@@ -84,7 +84,12 @@ private:
 
 /// The program of a kind and width; null where the target has none.
 const format::Program *findProgram(const format::Target &target,
-                                   format::ProgramKind kind, uint32_t width);
+                                   format::ProgramKind kind, uint32_t width,
+                                   uint32_t guess = 0);
+
+/// The draft of that name that is part of the package, or null.
+const format::Draft *findDraft(const format::Package &package,
+                               std::string_view name);
 
 /// The widths that the target has programs of `kind` for, rising.
 std::vector<uint32_t> widthsOf(const format::Target &target,

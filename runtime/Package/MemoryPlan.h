@@ -33,6 +33,7 @@ struct MemoryPlan {
         plan.kv += buffer->bytes();
         break;
       case format::BufferKind::scratch:
+      case format::BufferKind::state:
         plan.scratch += buffer->bytes();
         break;
       case format::BufferKind::logits:

@@ -1,4 +1,5 @@
 #include "runtime/Package/Ranges.h"
+#include "runtime/Format/Control.h"
 #include "runtime/Package/Verify.h"
 #include "runtime/Support/Strings.h"
 
@@ -79,6 +80,35 @@ Status verifyGoldens(const format::Package &package) {
   return {};
 }
 
+/// Every target has the programs of each draft.
+Status verifyDrafts(const format::Package &package) {
+  if (!package.drafts())
+    return {};
+  std::set<std::string_view> names;
+  for (const format::Draft *draft : *package.drafts()) {
+    const std::string where =
+        concat("draft '", draft->name()->string_view(), "'");
+    if (!names.insert(draft->name()->string_view()).second)
+      return corrupt(concat(where, ": expects drafts of different names"));
+    if (draft->count() == 0 || draft->count() > format::kMostNodes)
+      return corrupt(concat(where, ": expects 1 to ", format::kMostNodes,
+                            " programs, but got ", draft->count()));
+    for (const format::Target *target : *package.targets()) {
+      std::set<uint32_t> guesses;
+      for (const format::Program *program : *target->programs())
+        if (program->kind() == format::ProgramKind::draft)
+          guesses.insert(program->guess());
+      for (uint64_t i = 0; i < draft->count(); ++i)
+        if (const uint64_t guess = uint64_t(draft->first()) + i;
+            guess > UINT32_MAX || !guesses.count(uint32_t(guess)))
+          return corrupt(concat(where, ": expects a program for guess ", guess,
+                                " in target '", target->name()->string_view(),
+                                "', but got none"));
+    }
+  }
+  return {};
+}
+
 } // namespace
 
 Status verifyMetadata(const format::Package &package, uint64_t weightBytes) {
@@ -104,6 +134,8 @@ Status verifyMetadata(const format::Package &package, uint64_t weightBytes) {
     if (!status.ok())
       return status.within(where);
   }
+  if (Status status = verifyDrafts(package); !status.ok())
+    return status;
   return verifyGoldens(package);
 }
 

@@ -124,7 +124,7 @@ Status verifyKvCache(const format::KvCache &cache,
 }
 
 Status verifyPrograms(const format::Target &target) {
-  std::set<std::pair<int, uint32_t>> seen;
+  std::set<std::array<uint32_t, 3>> seen;
   for (const format::Program *program : *target.programs()) {
     if (program->kind() > format::ProgramKind::MAX)
       return corrupt("expects programs of a known kind, but got ",
@@ -136,12 +136,18 @@ Status verifyPrograms(const format::Target &target) {
         program->width() > format::kMostNodes)
       return corrupt(where, ": expects trees of at most ", format::kMostNodes,
                      " nodes");
-    if (!seen.insert({int(program->kind()), program->width()}).second)
+    const bool guesses = program->kind() == format::ProgramKind::draft;
+    if (guesses ? program->width() != 1 : program->guess() != 0)
+      return corrupt(where, ": expects drafts of width 1, and the number of a "
+                            "guess for drafts alone");
+    if (!seen.insert({uint32_t(program->kind()), program->width(),
+                      program->guess()})
+             .second)
       return corrupt(where, ": expects each kind and width once");
     if (Status status = verifyProgram(*program, target); !status.ok())
       return status.within(where);
   }
-  if (!seen.count({int(format::ProgramKind::sample), 1}))
+  if (!seen.count({uint32_t(format::ProgramKind::sample), 1, 0}))
     return corrupt("expects a sample program of width 1, but got none");
   return {};
 }

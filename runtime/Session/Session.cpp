@@ -82,9 +82,10 @@ Status Session::setSampling(const Sampling &wanted) {
   return {};
 }
 
-Result<RecordedProgram *> Session::program(ProgramKind kind, uint32_t width) {
+Result<RecordedProgram *> Session::program(ProgramKind kind, uint32_t width,
+                                           uint32_t guess) {
   const format::Target &target = owner->target();
-  const format::Program *wanted = findProgram(target, kind, width);
+  const format::Program *wanted = findProgram(target, kind, width, guess);
   if (!wanted)
     return Status(StatusCode::Unsupported,
                   concat("expects a program ", nameOf(kind), " at width ",
@@ -199,6 +200,7 @@ Result<uint64_t> Session::submitPlan(const std::vector<PlannedStep> &plan,
     number = *submitted;
     filled += plan[i].count;
   }
+  astray = false;
   return number;
 }
 
@@ -289,9 +291,15 @@ Status Session::pump() {
     Result<RecordedProgram *> decode = program(ProgramKind::sample, 1);
     if (!decode.ok())
       return decode.status();
-    Result<uint64_t> step = queue->submit(**decode, nullptr);
+    // Nothing is under way where it has to be told.
+    const uint32_t newest = acceptedCount > 0
+                                ? accepted[firstAccepted + acceptedCount - 1]
+                                : known.back();
+    const StepInput given = input(nextBase, &newest, 1);
+    Result<uint64_t> step = queue->submit(**decode, astray ? &given : nullptr);
     if (!step.ok())
       return step.status();
+    astray = false;
     push(*step, ++nextBase);
     --budget;
   }

@@ -79,6 +79,12 @@ public:
   /// like what is sampled ahead. Returns how many it will give.
   Result<uint32_t> stepTree(const uint32_t *tokens, const int32_t *parents,
                             uint32_t count);
+  /// Guesses by a draft of the package: the `count` tokens that it would sample
+  /// behind the last one, which is not in the cache yet, as after sampling.
+  /// Less where the draft has no more or the context ends. Nothing waits; the
+  /// sequence and what of the cache is alive stay as they are.
+  Result<uint32_t> guess(const format::Draft &draft, uint32_t count,
+                         uint32_t *tokens);
   /// Nodes of the largest tree that the package has a program for; 0: none.
   uint32_t largestTree() const { return trees.empty() ? 0 : trees.back(); }
   /// Widths of the programs for trees, rising.
@@ -122,7 +128,8 @@ private:
 
   using Recorded = std::unique_ptr<vulkan::RecordedProgram>;
   Result<vulkan::RecordedProgram *> program(format::ProgramKind kind,
-                                            uint32_t width);
+                                            uint32_t width,
+                                            uint32_t guess = 0);
   /// `append` where the target has it at this width, otherwise `sample`.
   format::ProgramKind innerKind(uint32_t width) const;
   std::vector<uint32_t> innerWidths() const;
@@ -167,6 +174,9 @@ private:
   std::array<uint32_t, format::kMostNodes> accepted;
   uint32_t firstAccepted = 0, acceptedCount = 0;
   bool holding = false;
+  /// The device's own state is not that of the sequence: the next step has to
+  /// be told where it starts.
+  bool astray = false;
   uint64_t budget = 0;   ///< tokens that may still be asked for
   uint32_t nextBase = 0; ///< slot that the next decode step starts from
 };

@@ -28,6 +28,7 @@ Result<SessionBuffers> SessionBuffers::create(Model &model) {
       continue;
     case BufferKind::kv:
     case BufferKind::scratch:
+    case BufferKind::state:
       break;
     case BufferKind::logits:
       made.logitsIndex = i;

@@ -10,8 +10,9 @@ namespace {
 constexpr uint32_t kMostTokens = 65536 / 4;
 
 /// The words of the control block that the host sets; the rest starts at 0.
-std::array<uint32_t, format::Steps + 1> controlWords(const StepInput &input) {
-  std::array<uint32_t, format::Steps + 1> words{};
+std::array<uint32_t, format::Accepted + 1>
+controlWords(const StepInput &input) {
+  std::array<uint32_t, format::Accepted + 1> words{};
   auto number = [](float value) {
     uint32_t bits;
     std::memcpy(&bits, &value, 4);
@@ -70,7 +71,8 @@ Status StepQueue::recordPrologue(VkCommandBuffer commands,
       !status.ok())
     return status;
   auto words = controlWords(input);
-  vk.CmdUpdateBuffer(commands, control, 0, sizeof(words), words.data());
+  const size_t count = input.guesses ? words.size() - 1 : words.size();
+  vk.CmdUpdateBuffer(commands, control, 0, 4 * count, words.data());
   if (input.parents) {
     std::array<uint32_t, format::kMostNodes / 4> packed{};
     for (uint32_t i = 0; i < input.count; ++i)

@@ -20,6 +20,8 @@ struct StepInput {
   Sampling sampling;
   /// Of a tree's nodes: one a token, kNoParent at roots; null otherwise.
   const uint8_t *parents = nullptr;
+  /// The next step guesses: what the last tree accepted stays known.
+  bool guesses = false;
 };
 
 /// Submits recorded programs in order and waits for them in order. A few may be

@@ -63,6 +63,8 @@ Result<uint32_t> Session::runTree(const uint32_t *tokens,
   Result<uint64_t> number = queue->submit(**step, &given);
   if (!number.ok())
     return number.status();
+  // What was accepted is for heads to see, and not for what follows them.
+  astray = true;
   if (Status status = queue->wait(*number); !status.ok())
     return status;
   if (Status status = owner->ready(); !status.ok())

@@ -7,15 +7,6 @@
 namespace sprig {
 namespace {
 
-/// Before anything was seen: a draft made for the model is right this often,
-/// as if that had been seen so many times.
-constexpr double kPrior = 0.65, kPriorWeight = 4;
-/// Of what was seen, a token later. Where the draft rests its record fades, so
-/// that it is tried again.
-constexpr double kFade = 0.98, kFadeAtRest = 0.995;
-/// Weight of the newest time.
-constexpr double kNewest = 0.3;
-
 /// Where two vocabularies part; empty where they do not.
 std::string difference(const format::Package &wanted,
                        const format::Package &got) {
@@ -63,55 +54,18 @@ ModelDraft::create(Session &target, const std::shared_ptr<Model> &model) {
   if (!session.ok())
     return session.status();
   made->session = std::move(*session);
-  made->guessed.reserve(format::kMostNodes);
+  made->record.reserve(format::kMostNodes);
   return made;
 }
 
-double ModelDraft::agreement() const {
-  return (right + kPrior * kPriorWeight) / (seen + kPriorWeight);
-}
-
 Status ModelDraft::follow(const std::vector<uint32_t> &tokens, bool sampled) {
-  if (!sampled || tokens.size() <= guessedAt) {
-    guessed.clear(); // another text
-    checked = 0;
-    return {};
-  }
-  // One token at a time, so that the last one is the new one.
-  const size_t at = tokens.size() - 1 - guessedAt;
-  if (at != checked || checked >= guessed.size()) {
-    right *= kFadeAtRest;
-    seen *= kFadeAtRest;
-    return {};
-  }
-  const bool same = guessed[at] == tokens.back();
-  right = right * kFade + (same ? 1 : 0);
-  seen = seen * kFade + 1;
-  checked = same ? checked + 1 : guessed.size();
+  record.follow(tokens, sampled);
   return {};
-}
-
-uint32_t ModelDraft::worth(const StepTimes &times, uint32_t most,
-                           double least) {
-  // A chain of k guesses brings 1 + a + … + a^k tokens.
-  const double agree = agreement(),
-               each = seconds > 0 ? seconds / times.plain() : 0.3;
-  double sum = 1, power = 1;
-  uint32_t best = 0;
-  for (uint32_t k = 1; k < most; ++k) {
-    sum += power *= agree;
-    const double rate = sum / (times.cost(k + 1) + k * each);
-    if (rate > least)
-      least = rate, best = k;
-  }
-  return best;
 }
 
 Status ModelDraft::propose(DraftTree &tree, uint32_t nodes) {
   const std::vector<uint32_t> &tokens = target.tokens();
-  guessed.clear();
-  guessedAt = tokens.size();
-  checked = 0;
+  record.begin(tokens.size());
   const uint64_t room = session->capacity() + 1;
   if (nodes < 2 || tokens.size() >= room)
     return {};
@@ -131,12 +85,12 @@ Status ModelDraft::propose(DraftTree &tree, uint32_t nodes) {
       !status.ok())
     return status;
   uint32_t node = 0;
-  const float likely = float(agreement());
-  while (guessed.size() < wanted && node != DraftTree::kNone) {
+  const float likely = float(record.agreement());
+  while (record.size() < wanted && node != DraftTree::kNone) {
     Result<uint32_t> token = session->next();
     if (!token.ok())
       return token.status();
-    guessed.push_back(*token);
+    record.add(*token);
     node = tree.add(node, *token, likely);
   }
   if (Status status = session->stop(); !status.ok())
@@ -144,10 +98,10 @@ Status ModelDraft::propose(DraftTree &tree, uint32_t nodes) {
   const double took =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - began)
           .count() /
-      double(guessed.size());
+      double(record.size());
   // The first round reads the whole text.
   if (caughtUp)
-    seconds = seconds > 0 ? seconds + kNewest * (took - seconds) : took;
+    record.took(took);
   return {};
 }
 

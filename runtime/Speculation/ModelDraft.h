@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/Session/Session.h"
+#include "runtime/Speculation/ChainRecord.h"
 #include "runtime/Speculation/Draft.h"
 
 namespace sprig {
@@ -20,22 +21,18 @@ public:
   std::string_view name() const override { return "model"; }
   bool costly() const override { return true; }
   Status follow(const std::vector<uint32_t> &tokens, bool sampled) override;
-  uint32_t worth(const StepTimes &times, uint32_t most, double rate) override;
+  uint32_t worth(const StepTimes &times, uint32_t most,
+                 double rate) override {
+    return record.worth(times, most, rate);
+  }
   Status propose(DraftTree &tree, uint32_t nodes) override;
-
-  /// How often a guess is right whose predecessors were.
-  double agreement() const;
 
 private:
   ModelDraft(Session &used) : target(used) {}
 
   Session &target;
   std::unique_ptr<Session> session;
-  std::vector<uint32_t> guessed; ///< last
-  size_t guessedAt = 0;          ///< length of the sequence behind which
-  size_t checked = 0;            ///< guesses that are known to be right or not
-  double right = 0, seen = 0;    ///< fading
-  double seconds = 0;            ///< of one guess
+  ChainRecord record;
 };
 
 } // namespace sprig

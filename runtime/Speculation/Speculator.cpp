@@ -1,6 +1,7 @@
 #include "runtime/Speculation/Speculator.h"
 #include "runtime/Speculation/ModelDraft.h"
 #include "runtime/Speculation/NgramDraft.h"
+#include "runtime/Speculation/PackageDraft.h"
 #include "runtime/Support/Strings.h"
 
 #include <algorithm>
@@ -40,10 +41,14 @@ Speculator::create(Session &session, const SpeculationOptions &options) {
   if (made->options.nodes == 0)
     made->options.nodes = largest;
   made->always = true;
+  const format::Package &package = session.model().metadata();
   std::vector<std::string> names = options.drafts;
   if (names.size() == 1 && names[0] == "auto") {
     made->always = false;
     names = {"ngram"};
+    if (package.drafts())
+      for (const format::Draft *draft : *package.drafts())
+        names.push_back(draft->name()->str());
     if (options.model)
       names.push_back("model");
   }
@@ -56,10 +61,17 @@ Speculator::create(Session &session, const SpeculationOptions &options) {
       if (!draft.ok())
         return draft.status();
       made->drafts.push_back(std::move(*draft));
+    } else if (const format::Draft *draft = findDraft(package, name)) {
+      made->drafts.push_back(std::make_unique<PackageDraft>(session, *draft));
+    } else if (name == "self" || name == "heads") {
+      return Status(StatusCode::InvalidArgument,
+                    concat("expects a package with the draft '", name,
+                           "', but it has none; compile it with --draft=",
+                           name == "self" ? "skip:auto" : "heads:FILE"));
     } else {
       return Status(StatusCode::InvalidArgument,
-                    concat("expects auto, or drafts of ngram and model, but "
-                           "got '",
+                    concat("expects auto, or drafts of ngram, self, heads and "
+                           "model, but got '",
                            name, "'"));
     }
   if (made->drafts.empty())
@@ -154,39 +166,47 @@ Result<uint32_t> Speculator::propose(bool ahead) {
   const uint64_t depth = std::min<uint64_t>(session.left(), slots);
   if (!spent.known() || depth < 2)
     return 1u;
-  const uint32_t most = uint32_t(
-      std::min<uint64_t>({options.nodes, slots, spent.reach()}));
+  const uint32_t most =
+      uint32_t(std::min<uint64_t>({options.nodes, slots, spent.reach()}));
   tree.reset(session.tokens().back(),
              uint32_t(std::min<uint64_t>(depth, most) - 1));
-  const double least = always ? 0 : kMargin;
-  for (auto &draft : drafts) {
-    uint32_t nodes = most;
-    if (draft->costly()) {
-      nodes = 1 + draft->worth(spent, std::min(most, uint32_t(depth)), least);
-      if (nodes > 1 && ahead)
-        return nodes;
-    }
-    if (nodes > 1)
-      if (Status status = draft->propose(tree, nodes); !status.ok())
+  // Those that cost nothing first; the others where they promise more.
+  for (auto &draft : drafts)
+    if (!draft->costly())
+      if (Status status = draft->propose(tree, most); !status.ok())
         return status;
+  Choice choice = choose(most);
+  for (auto &draft : drafts) {
+    if (!draft->costly())
+      continue;
+    const uint32_t nodes =
+        1 + draft->worth(spent, std::min(most, uint32_t(depth)), choice.rate);
+    if (nodes < 2)
+      continue;
+    if (ahead)
+      return nodes;
+    if (Status status = draft->propose(tree, nodes); !status.ok())
+      return status;
+    choice = choose(most);
   }
+  return choice.nodes;
+}
+
+Speculator::Choice Speculator::choose(uint32_t most) {
   tree.rank();
   if (options.chain)
     tree.keepChain();
+  Choice best{1, always ? 0 : kMargin};
   // Drafts that were asked for by name get their way, but not with nothing.
   if (tree.size() < 2 || tree.expected(2) < 1 + kLikely)
-    return 1u;
-  uint32_t best = 1;
-  double rate = least;
+    return best;
   for (uint32_t width : session.treeWidths()) {
     const uint32_t nodes = std::min({width, tree.size(), most});
     if (nodes < 2)
       break;
     if (double gained = tree.expected(nodes) / spent.cost(nodes);
-        gained > rate) {
-      rate = gained;
-      best = nodes;
-    }
+        gained > best.rate)
+      best = {nodes, gained};
     if (width >= most)
       break;
   }

@@ -15,8 +15,8 @@ struct SpeculationOptions {
   /// Names of drafts, in order; `{"auto"}`: every draft that the package has,
   /// and only while it pays.
   std::vector<std::string> drafts;
-  uint32_t nodes = 0;  ///< of a tree at most; 0: as many as the package takes
-  bool chain = false;  ///< no branches
+  uint32_t nodes = 0; ///< of a tree at most; 0: as many as the package takes
+  bool chain = false; ///< no branches
   std::shared_ptr<Model> model; ///< of the draft "model"; may be null
 };
 
@@ -58,6 +58,13 @@ private:
   /// `ahead`: steps are under way, and costly drafts only say whether they
   /// would be worth theirs.
   Result<uint32_t> propose(bool ahead);
+  /// How many of the tree's likeliest nodes bring most tokens a second, and how
+  /// many times those of plain steps; 1 where none bring enough.
+  struct Choice {
+    uint32_t nodes;
+    double rate;
+  };
+  Choice choose(uint32_t most);
   Status follow(bool sampled);
   Status stepTree(uint32_t nodes);
   Result<uint32_t> take();

@@ -15,7 +15,7 @@ constexpr double kDisturbed = 2;
 constexpr double kNode = 0.12;
 /// Plain steps before they are believed; the first one touches memory that was
 /// never touched, and does not count.
-constexpr unsigned kEnough = 4;
+constexpr unsigned kEnough = 3;
 /// The first width that is tried is not above this; each next one not above
 /// twice what was measured.
 constexpr uint32_t kFirstWidth = 4;

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """Whether speculation gives the tokens of plain decoding: prompts × drafts × sampling on the default model.
 
-usage: speculation.py MODEL.sprig SHARED [--prompts 200] [--tokens 32] [--drafts ngram,auto,model]
-                      [--draft-model SMALL.sprig] [--results FILE.json] [--alternate]
+usage: speculation.py MODEL.sprig SHARED [--prompts 200] [--tokens 32] [--drafts ngram,self,heads,mixed]
+                      [--draft-model SMALL.sprig] [--results FILE.json] [--alternate] [--report]
 
-SHARED is the folder of texts and references. Prompts are the reference prompts and passages of both texts; every other one
+The package has the drafts `self` and `heads` (the latter with random weights) where they are asked for:
+  random_heads.py heads.safetensors
+  llm-compile model.gguf --draft=skip:8 --draft=heads:heads.safetensors -o model.sprig
+`mixed` is all three in one tree. SHARED is the folder of texts and references. Prompts are the reference prompts and passages of both texts; every other one
 is a passage that is begun a second time, so that there is something to copy. Greedy, and at temperature 0.8 with top-p 0.95
-(--alternate: one of the two a prompt). With --results, what was compared stays known, and a run that was interrupted
-goes on. Ends with 0 only if all are equal; 77 where something is not there.
+(--alternate: one of the two, and one of the drafts, a prompt). With --results, what was compared stays known, and a run that was interrupted
+goes on; --report runs nothing and prints what is known. Ends with 0 only if all are equal; 77 where something is not there.
 """
 import argparse
 import json
@@ -15,6 +18,7 @@ import pathlib
 import subprocess
 import sys
 
+MIXED = "ngram,self,heads"
 SAMPLINGS = {"greedy": [], "sampled": ["--temperature=0.8", "--top-p=0.95", "--seed=11"]}
 
 
@@ -49,10 +53,11 @@ def main():
     parser.add_argument("--bin", default=str(pathlib.Path(__file__).resolve().parents[2] / "build/bin"))
     parser.add_argument("--prompts", type=int, default=200)
     parser.add_argument("--tokens", type=int, default=32)
-    parser.add_argument("--drafts", default="ngram,auto")
+    parser.add_argument("--drafts", default="ngram,self,heads,mixed")
     parser.add_argument("--draft-model")
     parser.add_argument("--results", type=pathlib.Path)
     parser.add_argument("--alternate", action="store_true")
+    parser.add_argument("--report", action="store_true")
     args = parser.parse_args()
     for needed in (pathlib.Path(args.package), args.shared / "reference/smollm2.json", args.shared / "text"):
         if not needed.exists():
@@ -60,16 +65,18 @@ def main():
             sys.exit(77)
     done = json.loads(args.results.read_text()) if args.results and args.results.exists() else {}
     differ = 0
-    for i, prompt in enumerate(make_prompts(args.shared, args.prompts)):
+    drafts = args.drafts.split(",")
+    for i, prompt in enumerate([] if args.report else make_prompts(args.shared, args.prompts)):
         for s, sampling in enumerate(SAMPLINGS):
-            if args.alternate and s != i // 2 % 2:
+            if args.alternate and s != i // 4 % 2:
                 continue
-            wanted = [draft for draft in args.drafts.split(",") if f"{i}/{sampling}/{draft}" not in done]
+            wanted = [draft for d, draft in enumerate(drafts) if f"{i}/{sampling}/{draft}" not in done
+                      and not (args.alternate and d != i % len(drafts))]
             if not wanted:
                 continue
             plain = run(args, prompt, sampling, [])["tokens"]
             for draft in wanted:
-                extra = [f"--speculate={draft}"] + (["--draft-model", args.draft_model] if args.draft_model else [])
+                extra = [f"--speculate={MIXED if draft == 'mixed' else draft}"] + (["--draft-model", args.draft_model] if args.draft_model else [])
                 got = run(args, prompt, sampling, extra)
                 equal = got["tokens"] == plain
                 if not equal:
@@ -77,9 +84,11 @@ def main():
                     print(f"prompt {i}, {sampling}, {draft}: expects {plain}, but got {got['tokens']}", file=sys.stderr)
                 done[f"{i}/{sampling}/{draft}"] = {"equal": equal, **got["speculation"]}
                 if args.results:
-                    args.results.write_text(json.dumps(done))
+                    aside = args.results.with_suffix(".part")
+                    aside.write_text(json.dumps(done))
+                    aside.replace(args.results)
     for sampling in SAMPLINGS:
-        for draft in args.drafts.split(","):
+        for draft in drafts:
             rows = [row for key, row in done.items() if key.endswith(f"/{sampling}/{draft}")]
             if rows:
                 total = lambda name: sum(row[name] for row in rows)

@@ -1,12 +1,9 @@
 // Drafts on a generated model: the tokens are those of plain decoding, whatever
 // is guessed, however the answer ends.
-#include "runtime/Session/Generation.h"
 #include "runtime/sprig.h"
-#include "test/lib/Weights/TinyLlama.h"
 #include "test/runtime/Tiny/CountedAllocations.h"
-#include "test/tools/DeviceModelTest.h"
+#include "test/tools/SpeculationTest.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include <random>
 
 using namespace mlir;
 using namespace mlir::llm;
@@ -14,74 +11,7 @@ using namespace sprig;
 
 namespace {
 
-class SpeculationModelTest : public mlir::llm::testing::DeviceModelTest {
-protected:
-  void SetUp() override {
-    DeviceModelTest::SetUp();
-    ASSERT_FALSE(::llvm::errorToBool(mlir::llm::testing::writeTinyLlama(
-        file("tiny.gguf"),
-        *mlir::llm::testing::tinyLlamaVariant("default"))));
-    CompileOptions options = optionsFor(file("tiny.gguf"), "lavapipe");
-    options.context = 128;
-    options.widths = {1, 2, 4, 16};
-    options.treeNodes = 16;
-    compile(options);
-    if (HasFatalFailure())
-      return;
-    open(/*validated=*/true, /*poisoned=*/true);
-    if (IsSkipped())
-      return;
-    // A text that repeats itself, so that there is something to guess.
-    std::mt19937 random(2);
-    for (int i = 0; i < 30; ++i)
-      prompt.push_back(random() % 6);
-  }
-
-  std::unique_ptr<Speculator> speculator(std::string name, bool chain = false,
-                                         uint32_t nodes = 0) {
-    SpeculationOptions options;
-    options.drafts = {std::move(name)};
-    options.chain = chain;
-    options.nodes = nodes;
-    auto made = Speculator::create(*session, options);
-    EXPECT_TRUE(made.ok()) << made.status().message();
-    return std::move(*made);
-  }
-
-  struct Answer {
-    std::vector<uint32_t> tokens;
-    std::string text;
-    Finish finish;
-    bool operator==(const Answer &) const = default;
-  };
-
-  Answer generate(GenerationOptions options, Speculator *with,
-                  const Tokenizer *tokenizer = nullptr) {
-    EXPECT_TRUE(session->truncate(0).ok());
-    return goOn(std::move(options), with, tokenizer);
-  }
-  Answer goOn(GenerationOptions options, Speculator *with,
-              const Tokenizer *tokenizer = nullptr) {
-    Generation run(*session, tokenizer, std::move(options), with);
-    Status status = run.start(prompt);
-    EXPECT_TRUE(status.ok()) << status.message();
-    Answer answer;
-    uint32_t token;
-    std::string text;
-    while (true) {
-      auto more = run.next(token, text);
-      EXPECT_TRUE(more.ok()) << more.status().message();
-      answer.text += text;
-      if (!more.ok() || !*more)
-        break;
-    }
-    answer.tokens = run.tokens();
-    answer.finish = run.finish();
-    return answer;
-  }
-
-  std::vector<uint32_t> prompt;
-};
+using SpeculationModelTest = mlir::llm::testing::SpeculationTest;
 
 TEST_F(SpeculationModelTest, TokensAreThoseOfPlainDecoding) {
   Sampling greedy, all, nucleus, penalised;
@@ -97,7 +27,7 @@ TEST_F(SpeculationModelTest, TokensAreThoseOfPlainDecoding) {
     ASSERT_TRUE(session->setSampling(sampling).ok());
     const Answer plain = generate(options, nullptr);
     ASSERT_EQ(plain.tokens.size(), 60u);
-    for (const char *name : {"ngram", "auto"})
+    for (const char *name : {"ngram", "self", "auto"})
       for (bool chain : {false, true}) {
         auto with = speculator(name, chain);
         EXPECT_EQ(generate(options, with.get()), plain)
@@ -257,19 +187,23 @@ TEST_F(SpeculationModelTest, TheLoopAllocatesNothingAndReadsLittle) {
   open(/*validated=*/false, /*poisoned=*/false);
   if (IsSkipped() || HasFatalFailure())
     return;
-  auto with = speculator("ngram");
-  ASSERT_TRUE(with->start(prompt.data(), prompt.size(), 90).ok());
-  for (int i = 0; i < 60; ++i) // all programs were made
-    ASSERT_TRUE(with->next().ok());
-  const uint64_t trees = with->counts().trees, steps = with->counts().steps;
-  const uint64_t read = session->bytesRead();
-  const size_t before = allocations;
-  for (int i = 0; i < 25; ++i)
-    ASSERT_TRUE(with->next().ok());
-  EXPECT_EQ(allocations - before, 0u);
-  EXPECT_GT(with->counts().trees, trees);
-  EXPECT_LE(session->bytesRead() - read,
-            1024 * (with->counts().steps - steps));
+  for (const char *name : {"ngram", "self"}) {
+    auto with = speculator(name);
+    ASSERT_TRUE(session->truncate(0).ok());
+    ASSERT_TRUE(with->start(prompt.data(), prompt.size(), 90).ok());
+    for (int i = 0; i < 60; ++i) // all programs were made
+      ASSERT_TRUE(with->next().ok());
+    const uint64_t trees = with->counts().trees, steps = with->counts().steps;
+    const uint64_t read = session->bytesRead();
+    const size_t before = allocations;
+    for (int i = 0; i < 25; ++i)
+      ASSERT_TRUE(with->next().ok());
+    EXPECT_EQ(allocations - before, 0u) << name;
+    EXPECT_GT(with->counts().trees, trees) << name;
+    EXPECT_LE(session->bytesRead() - read,
+              1024 * (with->counts().steps - steps))
+        << name;
+  }
 }
 
 TEST_F(SpeculationModelTest, WhatDoesNotFitIsNamed) {

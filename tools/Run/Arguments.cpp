@@ -42,7 +42,7 @@ bool parseArguments(int argc, char **argv, Arguments &args, int &exitCode) {
   options.flag("--ignore-eos", args.ignoreEnd, "End tokens do not end");
   options.text("--speculate", args.speculate, "DRAFT",
                "Guesses ahead, for the same tokens in fewer steps: off, auto, "
-               "ngram, model, or several with commas (off)");
+               "ngram, self, heads, model, or several with commas (off)");
   options.text("--draft-model", args.draftModel, "FILE",
                "A smaller package with the same vocabulary, for --speculate=model "
                "or auto");

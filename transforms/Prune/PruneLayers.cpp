@@ -1,5 +1,5 @@
-#include "lib/Calibration/ActivationSource.h"
 #include "transforms/Passes.h"
+#include "transforms/Prune/BlockInfluence.h"
 #include "transforms/Prune/PruneReport.h"
 #include "transforms/Prune/Rewrite.h"
 #include "transforms/Remarks.h"
@@ -29,30 +29,6 @@ static Eigen::Map<const Rows> viewOf(const ActivationRows &rows) {
 }
 
 namespace {
-
-/// Block influence, 1 - E cos(x, layer(x)) (ShortGPT, arXiv 2403.03853).
-class Influence final : public ActivationVisitor {
-public:
-  bool wants(Operation *op) override { return isa<LayerOp>(op); }
-  LogicalResult visit(Operation *op, int64_t, const ActivationRows &input, const ActivationRows &output) override {
-    auto &[sum, rows] = sums[op];
-    for (int64_t t = 0; t < input.rows; ++t) {
-      double dot = 0, a = 0, b = 0;
-      for (auto [x, y] : llvm::zip(input.row(t), output.row(t)))
-        dot += double(x) * y, a += double(x) * x, b += double(y) * y;
-      sum += 1 - dot / std::sqrt(std::max(a * b, 1e-300));
-      ++rows;
-    }
-    return success();
-  }
-  double of(Operation *layer) const {
-    auto found = sums.find(layer);
-    return found == sums.end() ? 0 : found->second.first / double(found->second.second);
-  }
-
-private:
-  std::map<Operation *, std::pair<double, int64_t>> sums;
-};
 
 /// Second moments of what a layer that stays can be corrected by, and their moments with what later layers add to its
 /// output.
@@ -145,7 +121,7 @@ private:
     std::vector<double> keep; // what is worth keeping has the largest score
     if (score == "influence") {
       ActivationSource *activations = source(function, "the score influence");
-      Influence influence;
+      BlockInfluence influence;
       if (!activations || failed(activations->visit(function, {tokens, window}, influence)))
         return failure();
       for (LayerOp layer : layers) {

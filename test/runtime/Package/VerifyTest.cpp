@@ -27,6 +27,22 @@ void bind(PackageT &package, uint64_t offset, uint64_t bytes, uint32_t buffer,
   firstDispatch(package).bindings[0] = Binding(offset, bytes, buffer, access);
 }
 
+/// A draft 'self' of `count` guesses, of which guess 0 has a program.
+void addDraft(PackageT &package, uint32_t first, uint32_t count) {
+  auto &programs = package.targets[0]->programs;
+  for (const auto &program : programs)
+    if (program->kind == ProgramKind::sample && program->width == 1) {
+      programs.push_back(std::make_unique<ProgramT>(*program));
+      break;
+    }
+  programs.back()->kind = ProgramKind::draft;
+  auto draft = std::make_unique<DraftT>();
+  draft->name = "self";
+  draft->first = first;
+  draft->count = count;
+  package.drafts.push_back(std::move(draft));
+}
+
 const Case kCases[] = {
     {"NoTarget", [](PackageT &p) { p.targets.clear(); },
      "expects at least one target"},
@@ -228,6 +244,27 @@ const Case kCases[] = {
      "golden vector"},
     {"GoldenToken", [](PackageT &p) { p.goldens[0]->tokens[0] = 50; },
      "token ids below 50"},
+    {"DraftProgram", [](PackageT &p) { addDraft(p, 0, 2); },
+     "draft 'self': expects a program for guess 1 in target"},
+    {"DraftWraps", [](PackageT &p) { addDraft(p, UINT32_MAX, 2); },
+     "expects a program for guess 4294967295"},
+    {"DraftCount", [](PackageT &p) { addDraft(p, 0, 0); },
+     "expects 1 to 64 programs, but got 0"},
+    {"DraftTwice",
+     [](PackageT &p) {
+       addDraft(p, 0, 1);
+       p.drafts.push_back(std::make_unique<DraftT>(*p.drafts[0]));
+     },
+     "draft 'self': expects drafts of different names"},
+    {"DraftWidth",
+     [](PackageT &p) {
+       addDraft(p, 0, 1);
+       p.targets[0]->programs.back()->width = 2;
+     },
+     "expects drafts of width 1"},
+    {"GuessOfOthers",
+     [](PackageT &p) { p.targets[0]->programs[0]->guess = 1; },
+     "the number of a guess for drafts alone"},
 };
 
 class Verify : public testing::TestWithParam<Case> {};

@@ -1,0 +1,160 @@
+// Drafts that are part of the model: which functions guess, and the hidden
+// states that lie between the programs of the model and those of its heads.
+#include "codegen/Kernels/Elementwise.h"
+#include "codegen/Lowering/Drafts.h"
+#include "codegen/Lowering/OpLowerings.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace mlir::llm {
+namespace {
+
+uint64_t rowBytes(Value hidden) {
+  return uint64_t(ProgramLowering::rowElements(hidden)) * 4;
+}
+
+/// One buffer for all of them: a row for what a guess leaves, then rows for what
+/// the model's steps leave.
+plan::BufferOp states(ProgramLowering &p, Value hidden) {
+  const uint64_t own =
+      uint64_t(plan::alignTo(int64_t(rowBytes(hidden)), plan::kAlignment));
+  return p.target().buffer(
+      plan::BufferKind::state, "state",
+      own + uint64_t(p.target().mostNodes()) * rowBytes(hidden));
+}
+Value ownRow(ProgramLowering &p, Value hidden) {
+  return p.bufferView(states(p, hidden), 0, rowBytes(hidden));
+}
+Value modelRows(ProgramLowering &p, Value hidden, int64_t rows) {
+  return p.bufferView(
+      states(p, hidden),
+      uint64_t(plan::alignTo(int64_t(rowBytes(hidden)), plan::kAlignment)),
+      uint64_t(rows) * rowBytes(hidden));
+}
+
+DictionaryAttr draftOf(ProgramLowering &p) {
+  return p.function().function()->getAttrOfType<DictionaryAttr>(kDraftAttr);
+}
+
+LogicalResult copyRows(ProgramLowering &p, Operation *at, Value from, Value to,
+                       int64_t width, int64_t rows) {
+  ElementwiseSpec spec;
+  spec.op = "scale";
+  spec.number = 1;
+  spec.width = width;
+  return p.dispatch(at, ElementwiseSpec::kFamily, spec.toAttr(p.context()),
+                    {{"x", from}, {"y", to}}, rows, "hidden state");
+}
+
+} // namespace
+
+SmallVector<func::FuncOp> draftsOf(ModuleOp module) {
+  return llvm::to_vector(llvm::make_filter_range(
+      module.getOps<func::FuncOp>(),
+      [](func::FuncOp function) { return function->hasAttr(kDraftAttr); }));
+}
+
+FailureOr<ArrayAttr> describeDrafts(ModuleOp module) {
+  Builder builder(module.getContext());
+  SmallVector<NamedAttrList> list;
+  for (auto [number, function] : llvm::enumerate(draftsOf(module))) {
+    auto draft = function->getAttrOfType<DictionaryAttr>(kDraftAttr);
+    auto name = draft ? draft.getAs<StringAttr>("name") : StringAttr();
+    auto description =
+        draft ? draft.getAs<StringAttr>("description") : StringAttr();
+    auto repeats = draft ? draft.getAs<BoolAttr>("repeats") : BoolAttr();
+    if (!name || !description || !repeats)
+      return function.emitOpError("expects a name, a description and repeats "
+                                  "in its ")
+             << kDraftAttr << ", but got " << function->getAttr(kDraftAttr);
+    if (list.empty() || list.back().get("name") != name) {
+      list.emplace_back();
+      list.back().set("name", name);
+      list.back().set("description", description);
+      list.back().set("repeats", repeats);
+      list.back().set("first", builder.getI64IntegerAttr(int64_t(number)));
+    }
+    const int64_t first = cast<IntegerAttr>(list.back().get("first")).getInt();
+    list.back().set("count",
+                    builder.getI64IntegerAttr(int64_t(number) + 1 - first));
+  }
+  SmallVector<Attribute> drafts;
+  ::llvm::StringSet<> names;
+  for (NamedAttrList &draft : list) {
+    if (StringRef name = cast<StringAttr>(draft.get("name")).getValue();
+        !names.insert(name).second)
+      return module.emitError("expects the guesses of draft '")
+             << name << "' one after another, but others are between them";
+    drafts.push_back(draft.getDictionary(module.getContext()));
+  }
+  return builder.getArrayAttr(drafts);
+}
+
+bool leavesHidden(ProgramLowering &p) {
+  if (p.kind() != plan::ProgramKind::sample &&
+      p.kind() != plan::ProgramKind::verify)
+    return false;
+  auto module = p.function().function()->getParentOfType<ModuleOp>();
+  return llvm::any_of(draftsOf(module), [](func::FuncOp function) {
+    return function.getNumArguments() == 4;
+  });
+}
+
+LogicalResult leaveHidden(ProgramLowering &p) {
+  Value hidden = p.function().lastOutput();
+  Operation *at = p.resolve(hidden).getDefiningOp();
+  const int64_t width = ProgramLowering::rowElements(hidden);
+  const bool all = p.kind() == plan::ProgramKind::verify;
+  const int64_t rows = all ? p.width() : 1;
+  Value to = modelRows(p, hidden, rows);
+  if (all)
+    return copyRows(p, at, p.view(hidden), to, width, rows);
+  ElementwiseSpec spec;
+  spec.op = "last";
+  spec.width = width;
+  return p.dispatch(at, ElementwiseSpec::kFamily, spec.toAttr(p.context()),
+                    {{"x", p.view(hidden)},
+                     {"control", p.controlView()},
+                     {"y", to}},
+                    1, "hidden state");
+}
+
+LogicalResult takeHidden(ProgramLowering &p) {
+  func::FuncOp function = p.function().function();
+  if (function.getNumArguments() == 3)
+    return success();
+  auto from = draftOf(p).getAs<StringAttr>("hidden");
+  if (function.getNumArguments() != 4 || !from ||
+      (from != "target" && from != "own"))
+    return function.emitOpError("expects (ids, positions, rows, hidden) and a "
+                                "hidden state of \"target\" or \"own\", but "
+                                "got ")
+           << function.getFunctionType() << " and " << draftOf(p);
+  Value hidden = function.getArgument(3);
+  if (from == "own") {
+    p.setView(hidden, ownRow(p, hidden), 1);
+    return success();
+  }
+  // The row of the last token that was accepted.
+  ElementwiseSpec spec;
+  spec.op = "accepted";
+  spec.width = ProgramLowering::rowElements(hidden);
+  spec.rows = p.target().mostNodes();
+  Value y = p.scratch("hidden", rowBytes(hidden));
+  p.setView(hidden, y, 1);
+  return p.dispatch(
+      function, ElementwiseSpec::kFamily, spec.toAttr(p.context()),
+      {{"x", modelRows(p, hidden, spec.rows)},
+       {"control", p.controlView()},
+       {"y", y}},
+      1, "hidden state");
+}
+
+LogicalResult passHidden(ProgramLowering &p) {
+  Value hidden = p.function().hiddenResult();
+  if (!hidden)
+    return success();
+  return copyRows(p, p.function().function(), p.view(hidden), ownRow(p, hidden),
+                  ProgramLowering::rowElements(hidden), 1);
+}
+
+} // namespace mlir::llm

@@ -1,0 +1,29 @@
+// Where heads sit on a model: what they read of @forward, and what they share with it.
+#ifndef SPRIG_TRANSFORMS_SPECULATION_HEADSITE_H
+#define SPRIG_TRANSFORMS_SPECULATION_HEADSITE_H
+
+#include "dialects/LLM/LLM.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace mlir::llm {
+
+/// How ids become the input of the first layer, and how what the last layer leaves becomes logits.
+struct HeadSite {
+  /// Of a function (ids, positions, rows) -> logits as it is imported, before norms are fused. Errors are on it.
+  static FailureOr<HeadSite> of(func::FuncOp forward);
+
+  int64_t width() const { return cast<RankedTensorType>(hidden.getType()).getDimSize(1); }
+  int64_t vocabulary() const { return cast<RankedTensorType>(logits.getType()).getDimSize(1); }
+  /// The product whose result, perhaps scaled or capped, are the logits.
+  LinearOp product() const { return head; }
+
+  func::FuncOp forward;
+  Value embedded; ///< what the first layer reads
+  Value hidden;   ///< what the last layer leaves
+  Value logits;
+  LinearOp head;
+};
+
+} // namespace mlir::llm
+
+#endif // SPRIG_TRANSFORMS_SPECULATION_HEADSITE_H

@@ -1,0 +1,111 @@
+// Passes that make the functions by which tokens are guessed and verified.
+#ifndef SPRIG_TRANSFORMS_SPECULATION_PASSES_TD
+#define SPRIG_TRANSFORMS_SPECULATION_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def AttachHeadsPass : Pass<"llm-attach-heads", "ModuleOp"> {
+  let summary = "Heads that guess from the last hidden state";
+  let description = [{
+    Reads a safetensors file of head weights and adds a function for each guess. What the last layer left for the last
+    token is the argument `%hidden`; weights of the model that heads need, such as its final norm, are shared.
+
+    Heads in the manner of Medusa (arXiv 2401.10774; keys `0.0.linear.weight`, `0.0.linear.bias`, …, `0.1.weight`): one
+    for each token ahead, blocks `x + silu(W x + b)` and a table of their own (or, where a file has none, the model's).
+
+    ```mlir
+    func.func @guess_heads_0(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %rows: tensor<?xi32>,
+                             %hidden: tensor<?x576xf32>) -> tensor<?x49152xf32>
+        attributes {llm.draft = {description = "medusa:3", hidden = "target", name = "heads", repeats = false}} {
+      %x = llm.rms_norm %hidden gamma(%gamma : tensor<576xf32>) eps(1.0e-05) : tensor<?x576xf32>
+      %y = llm.linear %x, %w bias(%b : tensor<576xf32>) : tensor<?x576xf32>, tensor<576x576xf16> -> tensor<?x576xf32>
+      %z = llm.activation silu %y : tensor<?x576xf32>
+      %s = llm.add %x, %z : tensor<?x576xf32>
+      %logits = llm.linear %s, %table : tensor<?x576xf32>, tensor<49152x576xf16> -> tensor<?x49152xf32>
+      return %logits : tensor<?x49152xf32>
+    }
+    ```
+
+    Ridge heads (`llm-fit-heads`; keys `ridge.hidden.weight`, `ridge.embedding.weight`, `ridge.bias`): the next hidden
+    state from this one and the token after it, `W_h norm(h) + W_e emb(x) + b`, which the model's final norm and head
+    then read; the second function goes on from what the first made.
+
+    Heads of another width, of which a tensor is missing, or of another kind are errors that name the tensor.
+  }];
+  let options = [
+    Option<"file", "file", "std::string", /*default=*/"\"\"", "The safetensors file">,
+  ];
+  let dependentDialects = ["LLMDialect"];
+}
+
+def MakeDraftPass : Pass<"llm-make-draft", "ModuleOp"> {
+  let summary = "Make a cheaper function that guesses what @forward says";
+  let description = [{
+    Adds `@guess_self` beside `@forward`: the same function without some of its layers, or after other passes. It
+    reads and writes the same caches, so that it sees all that the model has seen, and has the same weights wherever no
+    pass changed them.
+
+    ```mlir
+    func.func @forward(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %rows: tensor<?xi32>) -> tensor<?x49152xf32> {
+      %1 = llm.layer 0 "decoder" (%h = %0 : tensor<?x576xf32>) { ... }
+      %2 = llm.layer 1 "decoder" (%h = %1 : tensor<?x576xf32>) { ... }
+      %3 = llm.layer 2 "decoder" (%h = %2 : tensor<?x576xf32>) { ... }
+    // ==> layers=1, and also
+    func.func @guess_self(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %rows: tensor<?xi32>) -> tensor<?x49152xf32>
+        attributes {llm.draft = {description = "skip:1", name = "self", repeats = true}} {
+      %1 = llm.layer 0 "decoder" (%h = %0 : tensor<?x576xf32>) { ... }
+      %3 = llm.layer 2 "decoder" (%h = %1 : tensor<?x576xf32>) { ... }
+    ```
+
+    Which layers: `layers`, or `skip` of them. With a calibration text those of the least influence and the run of layers
+    that has the least together are tried, and the ones stay whose arg-max agrees with that of the model most often over
+    the time that the rest takes; `skip=-1` tries several numbers of layers. A guess costs what it reads, and a chain of
+    them `Σ agreement^k` tokens: what is measured is the most tokens a model's step that any chain brings. Without a text
+    the layers are every second one, from the end of the second third backwards.
+
+    `passes` are a pipeline that runs on a copy of the module, such as `llm-prune-ffn{ratio=0.5}`, of which only the
+    function and its new weights are kept. It must leave the caches as they are.
+  }];
+  let options = [
+    Option<"skip", "skip", "int64_t", /*default=*/"0", "Layers that are left out; -1: as many as pay most">,
+    ListOption<"layers", "layers", "int64_t", "The layers that are left out, by index">,
+    Option<"passes", "passes", "std::string", /*default=*/"\"\"", "Passes that the copy gets">,
+    Option<"note", "note", "std::string", /*default=*/"\"\"", "What `passes` do, in short">,
+    Option<"tokens", "tokens", "int64_t", /*default=*/"256", "Of the calibration text">,
+    Option<"window", "window", "int64_t", /*default=*/"128", "Tokens of the text that see each other">,
+  ];
+  let dependentDialects = ["LLMDialect"];
+}
+
+def TreeVerifyPass : Pass<"llm-tree-verify", "ModuleOp"> {
+  let summary = "Make the function that verifies a tree of draft tokens";
+  let description = [{
+    Adds `@verify` beside `@forward`: the same layers over the nodes of a tree, whose tokens are sampled from and walked
+    through on the device. Node 0 is the last token that was emitted; `parents` are topological, -1 at node 0.
+
+    ```mlir
+    func.func @forward(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %rows: tensor<?xi32>) -> tensor<?x49152xf32> {
+      llm.kv_append %kv, %k, %v at %positions : ...
+      %y = llm.attention %q, %kv at %positions scale(0.125) : ...
+    // ==> and also
+    func.func @verify(%tokens: tensor<?xi32>, %parents: tensor<?xi32>, %parameters: tensor<8xi32>,
+                      %history: tensor<?xi32>, %base: tensor<1xi32>) -> (tensor<?xi32>, tensor<1xi32>, tensor<1xi32>) {
+      %mask, %positions = llm.tree_mask %parents base(%base) : tensor<?xi32>
+      llm.kv_append %kv, %k, %v at %positions base(%base) : ...
+      %y = llm.tree_attention %q, %kv base %base mask %mask at %positions scale(0.125) : ...
+      ...
+      %accepted, %count, %bonus = llm.tree_verify %logits, %tokens, %parents, %parameters, %history base %base : ...
+      llm.kv_compact %kv base %base accepted %accepted count %count : ...
+    ```
+
+    Run it last, on the function that lowering gets. Attention with a mask other than causal, or with hidden blocks, and
+    appends with slots of their own are errors, or with `if-possible` remarks; a module that has a `@verify` keeps it.
+  }];
+  let dependentDialects = ["LLMDialect"];
+  let options = [
+    Option<"ifPossible", "if-possible", "bool", /*default=*/"false",
+           "Leave a module alone that no tree can be verified with">,
+  ];
+}
+
+#endif // SPRIG_TRANSFORMS_SPECULATION_PASSES_TD
