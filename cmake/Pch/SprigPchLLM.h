@@ -1,0 +1,5 @@
+// What passes, lowerings, importers, tools and their tests use besides MLIR: the llm dialect.
+#include "SprigPchMLIR.h"
+#include "SprigPchStd.h"
+
+#include "dialects/LLM/LLM.h"

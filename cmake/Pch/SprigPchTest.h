@@ -1,0 +1,4 @@
+// What tests of the runtime use.
+#include "SprigPchStd.h"
+
+#include <gtest/gtest.h>
