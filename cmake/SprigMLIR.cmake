@@ -5,9 +5,12 @@ add_definitions(${LLVM_DEFINITIONS})
 link_directories(${LLVM_LIBRARY_DIRS})
 
 include(SprigPch)
-sprig_pch(SprigPchStd)
 find_package(GTest REQUIRED)
-sprig_pch(SprigPchTest LINK GTest::gtest)
+# Other compilers refuse a header under as little as another visibility, and the runtime is small without.
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  sprig_pch(SprigPchStd)
+  sprig_pch(SprigPchTest LINK GTest::gtest)
+endif()
 sprig_pch(SprigPchMLIR)
 sprig_pch(SprigPchLLM DEPENDS SprigLLMIncGen)
 
