@@ -246,7 +246,7 @@ void decodeAffineRow(Format format, const std::byte *row, float *numbers, size_t
   const bool isSigned = affine.kind == AffineFormat::Kind::Symmetric && affine.bits == 8;
   if (affine.kind == AffineFormat::Kind::Book) {
     for (size_t k = 0; k < K; ++k)
-      numbers[k] = readScale(row + parts.scales + codeAt(row, k, affine.bits) * affine.scaleBytes(), affine.scale);
+      numbers[k] = readScale(row + parts.scales + codeAt(row, k * affine.bits, affine.bits) * affine.scaleBytes(), affine.scale);
     return;
   }
   for (size_t begin = 0, g = 0; begin < K; begin += group, ++g) {
