@@ -71,7 +71,7 @@ static Value assembled(OpBuilder &builder, Location loc, RankedTensorType like, 
                        ValueRange scales, ValueRange zeros, Value codebook, Value patterns = Value()) {
   auto type = RankedTensorType::get(like.getShape(), element,
                                     LayoutAttr::get(builder.getContext(), LayoutKind::Packed));
-  Value whole = AssembleOp::create(builder, loc, type, codes, scales, zeros, codebook, /*patterns=*/Value(),
+  Value whole = AssembleOp::create(builder, loc, type, codes, scales, zeros, codebook, patterns,
                                    /*order=*/Value());
   return DequantizeOp::create(builder, loc, RankedTensorType::get(like.getShape(), builder.getF32Type()), whole)
       .getResult();
