@@ -27,13 +27,7 @@ public:
   void build();
 
 private:
-  unsigned binding(StringRef role) const {
-    return unsigned(llvm::find_if(interface.bindings,
-                                  [&](const KernelBinding &known) {
-                                    return known.role == role;
-                                  }) -
-                    interface.bindings.begin());
-  }
+  unsigned binding(StringRef role) const { return interface.indexOf(role); }
   void open();
   /// This slice's part of row `column` of the expert times row `line` of x.
   Value product(Value expert, Value line);

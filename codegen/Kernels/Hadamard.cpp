@@ -99,19 +99,8 @@ void HadamardSpec::build(KernelBuilder &b,
         number = b.mul(number, sign);
   };
   flip(!inverse);
-  for (int64_t bit = 1; bit < std::min(block, pack); bit *= 2)
-    for (int64_t i = 0; i < pack; ++i)
-      if (!(i & bit)) {
-        Value low = numbers[i], high = numbers[i | bit];
-        numbers[i] = b.add(low, high), numbers[i | bit] = b.sub(low, high);
-      }
   Value scratch;
-  for (int64_t mask = 1; mask * pack < block; mask *= 2) {
-    Values others = exchangeLanes(b, numbers, unsigned(mask), lanes, scratch);
-    Value upper = b.less(b.index(0), b.bitAnd(b.localId(), mask));
-    for (auto [number, other] : llvm::zip_equal(numbers, others))
-      number = b.select(upper, b.sub(other, number), b.add(number, other));
-  }
+  transformLanes(b, numbers, block, b.localId(), lanes, scratch);
   Value unit = b.constant(float(1 / std::sqrt(double(block))));
   for (Value &number : numbers)
     number = b.mul(number, unit);

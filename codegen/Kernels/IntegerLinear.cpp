@@ -186,12 +186,7 @@ private:
   void open();
   Values unit(Value at, ValueRange sums);
   void finish(ValueRange sums);
-  unsigned binding(StringRef role) const {
-    auto it = llvm::find_if(interface.bindings, [&](const auto &known) {
-      return known.role == role;
-    });
-    return unsigned(it - interface.bindings.begin());
-  }
+  unsigned binding(StringRef role) const { return interface.indexOf(role); }
   size_t at(size_t rowSet, int64_t token) const {
     return rowSet * size_t(s.tokens) + size_t(token);
   }

@@ -1,5 +1,6 @@
 #include "codegen/Kernels/KernelInterface.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/xxhash.h"
 
@@ -10,6 +11,13 @@ unsigned texelBytes(TexelFormat format) {
                  format == TexelFormat::Rgba32Sfloat
              ? 16
              : 4;
+}
+
+unsigned KernelInterface::indexOf(llvm::StringRef role) const {
+  auto it = llvm::find_if(bindings, [&](const KernelBinding &known) {
+    return known.role == role;
+  });
+  return unsigned(it - bindings.begin());
 }
 
 uint64_t KernelBinding::mostBytes(const TargetLimits &limits) const {

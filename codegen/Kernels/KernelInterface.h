@@ -78,6 +78,8 @@ struct KernelInterface {
   uint32_t invocations() const {
     return workgroup[0] * workgroup[1] * workgroup[2];
   }
+  /// The place of the binding with this role among the bindings.
+  unsigned indexOf(llvm::StringRef role) const;
   /// `prefix` and eight digits of a hash of `key`.
   static std::string nameFor(const std::string &prefix, const std::string &key);
 };

@@ -27,6 +27,25 @@ inline Values exchangeLanes(KernelBuilder &b, const Values &numbers, unsigned ma
   return others;
 }
 
+/// The Walsh-Hadamard transform, without its factor, of runs of `block` numbers that lie in neighbouring lanes, each of
+/// which holds `numbers` of them one after another. `lane`: its place among them (the low bits are enough); otherwise as
+/// above.
+inline void transformLanes(KernelBuilder &b, Values &numbers, int64_t block, Value lane, int64_t lanes, Value &array) {
+  const auto pack = int64_t(numbers.size());
+  for (int64_t bit = 1; bit < std::min(block, pack); bit *= 2)
+    for (int64_t i = 0; i < pack; ++i)
+      if (!(i & bit)) {
+        Value low = numbers[i], high = numbers[i | bit];
+        numbers[i] = b.add(low, high), numbers[i | bit] = b.sub(low, high);
+      }
+  for (int64_t mask = 1; mask * pack < block; mask *= 2) {
+    Values others = exchangeLanes(b, numbers, unsigned(mask), lanes, array);
+    Value upper = b.less(b.index(0), b.bitAnd(lane, mask));
+    for (auto [number, other] : llvm::zip_equal(numbers, others))
+      number = b.select(upper, b.sub(other, number), b.add(number, other));
+  }
+}
+
 } // namespace mlir::llm
 
 #endif // SPRIG_CODEGEN_KERNELS_LANEEXCHANGE_H

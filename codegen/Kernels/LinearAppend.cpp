@@ -58,13 +58,6 @@ LinearAppend::LinearAppend(KernelBuilder &builder, const RopeAppendSpec &spec,
       format(KvFormat::named(spec.kv)), control(builder, binding("control")),
       row(row) {}
 
-unsigned LinearAppend::binding(StringRef role) const {
-  auto it = llvm::find_if(interface.bindings, [&](const KernelBinding &known) {
-    return known.role == role;
-  });
-  return unsigned(it - interface.bindings.begin());
-}
-
 Value LinearAppend::turned(ArrayRef<Value> numbers, size_t r, Value element,
                            RopeTable &table) {
   Value number = numbers[r], partner, first, pair;

@@ -38,7 +38,7 @@ public:
   void store(ArrayRef<Value> numbers, ArrayRef<Value> tiles, Value line);
 
 private:
-  unsigned binding(StringRef role) const;
+  unsigned binding(StringRef role) const { return interface.indexOf(role); }
   /// Number `r`, turned.
   Value turned(ArrayRef<Value> numbers, size_t r, Value element,
                class RopeTable &table);

@@ -22,13 +22,6 @@ Value treeSum(KernelBuilder &b, Values list) {
 
 } // namespace
 
-unsigned LinearKernel::binding(StringRef role) const {
-  auto it = llvm::find_if(interface.bindings, [&](const KernelBinding &known) {
-    return known.role == role;
-  });
-  return unsigned(it - interface.bindings.begin());
-}
-
 void LinearKernel::open() {
   bool quads = spec.k % 4 == 0; // rows of x start at whole quads
   SmallVector<Type> elements;

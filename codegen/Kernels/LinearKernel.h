@@ -67,7 +67,7 @@ private:
   Values factors(ValueRange sums);
   Value rmsFactor(Value sumOfSquares);
   void store(Value value, unsigned row, unsigned token);
-  unsigned binding(StringRef role) const;
+  unsigned binding(StringRef role) const { return interface.indexOf(role); }
   /// Sums are ordered [row set][token]; behind them, where the kernel finds the
   /// RMS factor, come the sums of squares by token.
   size_t at(size_t rowSet, size_t token) const {

@@ -207,18 +207,7 @@ Values Builder::ofAnyHead(Value word) {
 
 Values Builder::transform(Values numbers) {
   const Values before = numbers;
-  for (int64_t bit = 1; bit < std::min(s.hadamard, pack); bit *= 2)
-    for (int64_t i = 0; i < pack; ++i)
-      if (!(i & bit)) {
-        Value low = numbers[i], high = numbers[i | bit];
-        numbers[i] = b.add(low, high), numbers[i | bit] = b.sub(low, high);
-      }
-  for (int64_t mask = 1; mask * pack < s.hadamard; mask *= 2) {
-    Values others = exchangeLanes(b, numbers, unsigned(mask), kLanes, exchanged);
-    Value upper = b.less(b.index(0), b.bitAnd(lane, mask));
-    for (auto [number, other] : llvm::zip_equal(numbers, others))
-      number = b.select(upper, b.sub(other, number), b.add(number, other));
-  }
+  transformLanes(b, numbers, s.hadamard, lane, kLanes, exchanged);
   Value turned = b.less(head, s.heads + s.kvHeads);
   Value unit = b.constant(float(1 / std::sqrt(double(s.hadamard))));
   for (auto [number, plain] : llvm::zip_equal(numbers, before))

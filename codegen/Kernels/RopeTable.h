@@ -15,7 +15,7 @@ public:
   static Type elementType(KernelBuilder &b, const KernelInterface &interface,
                           unsigned binding);
 
-  /// Kernels without rotated numbers have no table: `dims` is 0.
+  /// Of kernels that rotate numbers: `dims` is not 0.
   RopeTable(KernelBuilder &builder, const RopeAppendSpec &spec,
             const KernelInterface &interface, unsigned binding, Value position);
 

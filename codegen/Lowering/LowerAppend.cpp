@@ -168,9 +168,7 @@ FailureOr<Append> readAppend(ProgramLowering &p, KVAppendOp op) {
   // A context that ends before the second set needs the first alone.
   if (keyRope && keyRope.getLongFrom().value_or(spec.capacity) < spec.capacity)
     spec.longFrom = int64_t(*keyRope.getLongFrom());
-  const KVType type = op.getCache().getType();
-  if (type.getValueWidth() != type.getKeyWidth())
-    spec.valueSize = type.getValueWidth();
+  spec.valueSize = shorterValue(op.getCache().getType());
   append.q = headsOf(p, queryRope ? queryRope.getInput() : query);
   append.k = headsOf(p, keyRope ? keyRope.getInput() : key);
   append.v = headsOf(p, op.getValue());
@@ -237,6 +235,10 @@ LogicalResult lowerAppend(ProgramLowering &p, KVAppendOp op) {
 }
 
 } // namespace
+
+int64_t shorterValue(KVType type) {
+  return type.getValueWidth() == type.getKeyWidth() ? 0 : type.getValueWidth();
+}
 
 FailureOr<KVAppendOp> appendOf(ProgramLowering &p, LinearOp op) {
   FailureOr<AttentionSchedule> schedule =

@@ -13,11 +13,6 @@ LogicalResult lowerHandle(ProgramLowering &p, KVOp op) {
   return p.target().cache(op);
 }
 
-/// The numbers of a value where they are fewer than those of a key, else 0.
-int64_t shorterValue(KVType type) {
-  return type.getValueWidth() == type.getKeyWidth() ? 0 : type.getValueWidth();
-}
-
 /// Chooses tokens a workgroup and splits for a step of the program's width.
 LogicalResult chooseSplits(ProgramLowering &p, AttentionSpec &spec,
                            Operation *op) {

@@ -52,6 +52,10 @@ inline constexpr int64_t kTreeStride = sprig::format::kMostNodes;
 FailureOr<Value> treeOf(ProgramLowering &program, Operation *op,
                         Value positions, Value base);
 
+/// The numbers of a cached value where they are fewer than those of a key, else
+/// 0.
+int64_t shorterValue(KVType type);
+
 /// Chosen columns of activations TxK.
 LogicalResult gatherColumns(ProgramLowering &program, GatherOp op);
 
