@@ -120,21 +120,7 @@ private:
           pair.down->shape[0] != rank || pair.up->shape[1] != rank)
         return module.emitError() << "'" << path << "' expects matrices " << rank << "xK and Nx" << rank << " for '"
                                   << name << "', as its adapter_config.json says";
-    return declare(path);
-  }
-
-  /// `llm.source @adapter`, under a name that is free.
-  LogicalResult declare(StringRef path) {
-    OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
-    auto source = SourceOp::create(builder, module.getLoc(), builder.getStringAttr("adapter"),
-                                   builder.getStringAttr(relativePath(path, store.folder().empty() ? "." : store.folder())),
-                                   builder.getStringAttr(file->formatName()),
-                                   builder.getI64IntegerAttr(int64_t(file->fileBytes())),
-                                   builder.getStringAttr(::llvm::utohexstr(file->fingerprint(), true, 16)));
-    SymbolTable symbols(module);
-    symbols.remove(source);
-    symbol = symbols.insert(source).str();
-    source->moveBefore(&module.getBody()->front());
+    symbol = declareSource(module, "adapter", *file, path, store);
     return success();
   }
 

@@ -62,6 +62,11 @@ private:
 /// absolute.
 std::string relativePath(StringRef file, StringRef folder);
 
+/// Declares `file`, opened from `path`, as the first `llm.source` of the module, and gives back its symbol: `name`, or
+/// another where that is taken.
+std::string declareSource(ModuleOp module, StringRef name, const WeightSource &file, StringRef path,
+                          const WeightStore &store);
+
 /// Rewrites the relative paths of a module's sources from one folder to
 /// another, for IR that is written to another place than it was read from.
 void rebaseSources(ModuleOp module, StringRef fromFolder, StringRef toFolder);

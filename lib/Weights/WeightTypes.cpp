@@ -49,6 +49,12 @@ static std::optional<quant::AffineFormat::Scale> affineScale(ScaleType type) {
   }
 }
 
+double mlir::llm::storedBits(Type element) {
+  if (auto quantised = dyn_cast<QuantizedType>(element))
+    return quantised.bitsPerElement();
+  return element.getIntOrFloatBitWidth();
+}
+
 std::optional<Format> mlir::llm::affineFormatOf(RankedTensorType type) {
   using Kind = quant::AffineFormat::Kind;
   auto element = dyn_cast<QuantizedType>(type.getElementType());

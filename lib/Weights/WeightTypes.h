@@ -7,6 +7,9 @@
 
 namespace mlir::llm {
 
+/// Bits that a number of this type takes where it is stored, scales included.
+double storedBits(Type element);
+
 /// The format that holds tensors of this type as they lie in a file: floats,
 /// integers of 8 to 64 bits, and quantised types of GGUF with the layout `gguf`
 /// or none. None for all other types.

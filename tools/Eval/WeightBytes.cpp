@@ -1,6 +1,7 @@
 #include "tools/Eval/WeightBytes.h"
 
 #include "lib/Weights/WeightExpr.h"
+#include "lib/Weights/WeightTypes.h"
 
 #include <cmath>
 #include <set>
@@ -16,12 +17,6 @@ static Value stored(Value value) {
     value = op->getOperand(0);
   }
   return value;
-}
-
-static double bitsOf(Type element) {
-  if (auto quantised = dyn_cast<QuantizedType>(element))
-    return quantised.bitsPerElement();
-  return element.getIntOrFloatBitWidth();
 }
 
 uint64_t mlir::llm::weightBytes(Operation *function) {
@@ -42,7 +37,7 @@ uint64_t mlir::llm::weightBytes(Operation *function) {
                                  static_cast<const void *>(nullptr));
       auto type = cast<RankedTensorType>(value.getType());
       if (seen.insert(name).second)
-        bits += bitsOf(type.getElementType()) * double(type.getNumElements());
+        bits += storedBits(type.getElementType()) * double(type.getNumElements());
     }
   });
   return uint64_t(std::ceil(bits / 8));

@@ -86,13 +86,8 @@ struct FactorizePass final : llm::impl::FactorizePassBase<FactorizePass> {
   void runOnOperation() override {
     if (failed(checkShare(getOperation(), kPass, ratio)))
       return signalPassFailure();
-    store = weightStoreOf(getOperation());
-    spill = store ? store->spill(getOperation()) : nullptr;
-    if (!spill)
-      return signalPassFailure();
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (!function.isExternal() && failed(run(function)))
-        return signalPassFailure();
+    if (failed(rewriteFunctions(getOperation(), store, spill, [this](func::FuncOp function) { return run(function); })))
+      signalPassFailure();
   }
 
 private:

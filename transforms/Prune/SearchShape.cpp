@@ -1,5 +1,6 @@
 #include "codegen/Target/TargetProfile.h"
 #include "lib/Calibration/ActivationSource.h"
+#include "lib/Weights/WeightTypes.h"
 #include "transforms/Passes.h"
 #include "transforms/Prune/Rewrite.h"
 #include "transforms/Prune/SiteKinds.h"
@@ -62,10 +63,7 @@ private:
 
   static double bytesOf(Value weight) {
     auto type = cast<RankedTensorType>(weight.getType());
-    const double bits = isa<QuantizedType>(type.getElementType())
-                            ? cast<QuantizedType>(type.getElementType()).bitsPerElement()
-                            : type.getElementTypeBitWidth();
-    return bits / 8 * double(type.getNumElements());
+    return storedBits(type.getElementType()) / 8 * double(type.getNumElements());
   }
 
   /// Bytes of weights that may stay.

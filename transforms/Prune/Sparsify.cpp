@@ -32,13 +32,8 @@ struct SparsifyPass final : llm::impl::SparsifyPassBase<SparsifyPass> {
       getOperation().emitError() << kPass << " " << why;
       return signalPassFailure();
     }
-    store = weightStoreOf(getOperation());
-    spill = store ? store->spill(getOperation()) : nullptr;
-    if (!spill)
-      return signalPassFailure();
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (!function.isExternal() && failed(run(function)))
-        return signalPassFailure();
+    if (failed(rewriteFunctions(getOperation(), store, spill, [this](func::FuncOp function) { return run(function); })))
+      signalPassFailure();
   }
 
 private:

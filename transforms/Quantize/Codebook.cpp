@@ -17,9 +17,12 @@ namespace {
 /// which is a run of neighbours, costs two subtractions.
 class Row {
 public:
-  Row(ArrayRef<float> row, ArrayRef<double> importance) : order(row.size()) {
+  Row(ArrayRef<float> row, ArrayRef<double> importance) {
+    std::vector<int64_t> order(row.size());
     std::iota(order.begin(), order.end(), 0);
-    llvm::sort(order, [&](int64_t a, int64_t b) { return row[size_t(a)] != row[size_t(b)] ? row[size_t(a)] < row[size_t(b)] : a < b; });
+    llvm::sort(order, [&](int64_t a, int64_t b) {
+      return row[size_t(a)] != row[size_t(b)] ? row[size_t(a)] < row[size_t(b)] : a < b;
+    });
     weights.push_back(0), sums.push_back(0);
     for (int64_t k : order) {
       // A column that nothing met still has a number, which decides where no other does.
@@ -71,7 +74,6 @@ private:
     return size_t(std::upper_bound(numbers.begin(), numbers.end(), border) - numbers.begin());
   }
 
-  std::vector<int64_t> order;
   std::vector<double> numbers, weights, sums;
 };
 

@@ -70,6 +70,18 @@ void mlir::llm::replaceWeight(OpOperand &operand, Value value) {
   eraseDead(before);
 }
 
+LogicalResult mlir::llm::rewriteFunctions(ModuleOp module, WeightStore *&store, WeightSpill *&spill,
+                                          llvm::function_ref<LogicalResult(func::FuncOp)> rewrite) {
+  store = weightStoreOf(module);
+  spill = store ? store->spill(module) : nullptr;
+  if (!spill)
+    return failure();
+  for (auto function : module.getOps<func::FuncOp>())
+    if (!function.isExternal() && failed(rewrite(function)))
+      return failure();
+  return success();
+}
+
 void mlir::llm::replaceInProducts(Operation *product, OpOperand &operand, Value value,
                                   llvm::function_ref<bool(Operation *)> wants,
                                   llvm::DenseSet<OpOperand *> &finished) {

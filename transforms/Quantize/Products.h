@@ -38,6 +38,11 @@ FailureOr<Matrix> readMatrix(Value value, WeightStore &store, Operation *user);
 /// The store of the context; null with an error on `op` where a tool attached none.
 WeightStore *weightStoreOf(Operation *op);
 
+/// Opens the store and the file of new weights of a pass over a module, and calls `rewrite` for each function with a body,
+/// until one fails. Errors are diagnostics.
+LogicalResult rewriteFunctions(ModuleOp module, WeightStore *&store, WeightSpill *&spill,
+                               llvm::function_ref<LogicalResult(func::FuncOp)> rewrite);
+
 /// Replaces what an operand reads, and erases what made the old value where nothing else reads it.
 void replaceWeight(OpOperand &operand, Value value);
 

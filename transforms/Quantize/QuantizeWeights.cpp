@@ -36,13 +36,8 @@ struct QuantizeWeightsPass final : llm::impl::QuantizeWeightsPassBase<QuantizeWe
       getOperation().emitError() << kPass << " " << why;
       return signalPassFailure();
     }
-    store = weightStoreOf(getOperation());
-    spill = store ? store->spill(getOperation()) : nullptr;
-    if (!spill)
+    if (failed(rewriteFunctions(getOperation(), store, spill, [this](func::FuncOp function) { return quantize(function); })))
       return signalPassFailure();
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (!function.isExternal() && failed(quantize(function)))
-        return signalPassFailure();
     if (!report.empty() && failed(writeReport()))
       return signalPassFailure();
   }

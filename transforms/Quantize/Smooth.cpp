@@ -24,13 +24,8 @@ struct SmoothPass final : llm::impl::SmoothPassBase<SmoothPass> {
       getOperation().emitError() << kPass << " expects an alpha from 0 to 1, but got " << double(alpha);
       return signalPassFailure();
     }
-    store = weightStoreOf(getOperation());
-    spill = store ? store->spill(getOperation()) : nullptr;
-    if (!spill)
-      return signalPassFailure();
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (!function.isExternal() && failed(smooth(function)))
-        return signalPassFailure();
+    if (failed(rewriteFunctions(getOperation(), store, spill, [this](func::FuncOp function) { return smooth(function); })))
+      signalPassFailure();
   }
 
 private:

@@ -25,13 +25,8 @@ struct SplitOutliersPass final : llm::impl::SplitOutliersPassBase<SplitOutliersP
       getOperation().emitError() << kPass << " expects a threshold above 0, but got " << double(threshold);
       return signalPassFailure();
     }
-    store = weightStoreOf(getOperation());
-    spill = store ? store->spill(getOperation()) : nullptr;
-    if (!spill)
-      return signalPassFailure();
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (!function.isExternal() && failed(split(function)))
-        return signalPassFailure();
+    if (failed(rewriteFunctions(getOperation(), store, spill, [this](func::FuncOp function) { return split(function); })))
+      signalPassFailure();
   }
 
 private:

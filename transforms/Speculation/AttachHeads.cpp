@@ -76,16 +76,7 @@ private:
     if (!opened)
       return module.emitError() << ::llvm::toString(opened.takeError());
     weights = std::move(*opened);
-    OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
-    auto source = SourceOp::create(builder, module.getLoc(), builder.getStringAttr("heads"),
-                                   builder.getStringAttr(relativePath(file, store.folder().empty() ? "." : store.folder())),
-                                   builder.getStringAttr(weights->formatName()),
-                                   builder.getI64IntegerAttr(int64_t(weights->fileBytes())),
-                                   builder.getStringAttr(::llvm::utohexstr(weights->fingerprint(), true, 16)));
-    SymbolTable symbols(module);
-    symbols.remove(source);
-    symbol = symbols.insert(source).str();
-    source->moveBefore(&module.getBody()->front());
+    symbol = declareSource(module, "heads", *weights, file, store);
     return success();
   }
 

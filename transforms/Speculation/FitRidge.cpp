@@ -68,13 +68,8 @@ FailureOr<RidgeHeads> mlir::llm::fitRidge(func::FuncOp forward, const RidgeOptio
   if (!text)
     return forward.emitOpError("needs hidden states to fit heads to: name a text");
   // The final norm reads every position, not the last alone.
-  auto every = cast<func::FuncOp>(forward->clone());
-  SymbolTable(forward->getParentOp()).insert(every);
+  func::FuncOp every = cloneForEveryPosition(forward);
   const ::llvm::scope_exit clean([&] { every.erase(); });
-  every.walk([](SelectRowsOp select) {
-    select.getResult().replaceAllUsesWith(select.getInput());
-    select.erase();
-  });
   FailureOr<HeadSite> site = HeadSite::of(every);
   if (failed(site))
     return failure();

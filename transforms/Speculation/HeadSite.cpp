@@ -24,3 +24,13 @@ FailureOr<HeadSite> HeadSite::of(func::FuncOp forward) {
                                "are fused, to put heads on");
   return site;
 }
+
+func::FuncOp mlir::llm::cloneForEveryPosition(func::FuncOp forward) {
+  auto every = cast<func::FuncOp>(forward->clone());
+  SymbolTable(forward->getParentOp()).insert(every, std::next(forward->getIterator()));
+  every.walk([](SelectRowsOp select) {
+    select.getResult().replaceAllUsesWith(select.getInput());
+    select.erase();
+  });
+  return every;
+}

@@ -24,6 +24,10 @@ struct HeadSite {
   LinearOp head;
 };
 
+/// A copy of `forward` beside it in the module, whose logits are those of every position and not of the last alone. The
+/// caller erases it.
+func::FuncOp cloneForEveryPosition(func::FuncOp forward);
+
 } // namespace mlir::llm
 
 #endif // SPRIG_TRANSFORMS_SPECULATION_HEADSITE_H

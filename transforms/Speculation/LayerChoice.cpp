@@ -1,6 +1,9 @@
 #include "transforms/Speculation/LayerChoice.h"
 
+#include "lib/Weights/WeightTypes.h"
 #include "transforms/Prune/BlockInfluence.h"
+#include "transforms/Prune/Rewrite.h"
+#include "transforms/Speculation/HeadSite.h"
 #include <numeric>
 #include <set>
 
@@ -33,27 +36,14 @@ private:
 /// What `forward` answers without some layers.
 FailureOr<std::vector<int64_t>> answersWithout(func::FuncOp forward, ArrayRef<int64_t> places, ActivationSource &text,
                                                const CalibrationOptions &options) {
-  auto trial = cast<func::FuncOp>(forward->clone());
-  SymbolTable(forward->getParentOp()).insert(trial, std::next(forward->getIterator()));
+  func::FuncOp trial = cloneForEveryPosition(forward);
   removeLayers(trial, places);
-  // Of every position, not of the last alone.
-  trial.walk([](SelectRowsOp select) {
-    select.getResult().replaceAllUsesWith(select.getInput());
-    select.erase();
-  });
   Answers answers(trial.getBody().front().getTerminator()->getOperand(0).getDefiningOp());
   const LogicalResult done = text.visit(trial, options, answers);
   trial.erase();
   if (failed(done))
     return failure();
   return std::move(answers.tokens);
-}
-
-double bytesOf(WeightOp weight) {
-  auto type = cast<RankedTensorType>(weight.getType());
-  auto quantised = dyn_cast<QuantizedType>(type.getElementType());
-  const double bits = quantised ? quantised.bitsPerElement() : type.getElementTypeBitWidth();
-  return bits / 8 * double(type.getNumElements());
 }
 
 /// Bytes that each layer reads, and behind the last place those that all else reads: a step takes as long as that.
@@ -64,21 +54,19 @@ std::vector<double> bytesByLayer(func::FuncOp forward, ArrayRef<LayerOp> layers)
     if (llvm::all_of(weight->getUsers(), llvm::IsaPred<EmbeddingOp>))
       return;
     auto layer = weight->getParentOfType<LayerOp>();
-    bytes[size_t(llvm::find(layers, layer) - layers.begin())] += bytesOf(weight);
+    auto type = cast<RankedTensorType>(weight.getType());
+    bytes[size_t(llvm::find(layers, layer) - layers.begin())] +=
+        storedBits(type.getElementType()) / 8 * double(type.getNumElements());
   });
   return bytes;
 }
 
 /// The `count` layers of the least influence.
 SmallVector<int64_t> leastOf(ArrayRef<double> influence, int64_t count) {
-  SmallVector<int64_t> order(influence.size());
-  std::iota(order.begin(), order.end(), 0);
-  llvm::sort(order, [&](int64_t a, int64_t b) {
-    return influence[a] != influence[b] ? influence[a] < influence[b] : a < b;
-  });
-  order.truncate(size_t(count));
-  llvm::sort(order);
-  return order;
+  SmallVector<double> negated;
+  for (double number : influence)
+    negated.push_back(-number);
+  return largest(negated, count);
 }
 
 /// The run of `count` layers that has the least influence together.
