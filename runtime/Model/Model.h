@@ -60,6 +60,9 @@ public:
   /// Waits for the hashes of the weights; has to succeed before a result is
   /// shown. Also reports messages of the validation layers.
   Status ready();
+  /// Whether no pipeline cache was found, and this is the first time that it
+  /// matters.
+  bool startsCold() { return cache->loadedBytes() == 0 && !fed.exchange(true); }
   /// Writes the pipeline cache now.
   Status saveCache() { return cache->save(); }
 
@@ -78,6 +81,7 @@ private:
   std::shared_ptr<vulkan::Device> gpu;
   std::unique_ptr<WeightCheck> check;
   std::shared_ptr<vulkan::PipelineCache> cache;
+  std::atomic<bool> fed{false};
   std::unique_ptr<vulkan::Pipelines> made;
   Weights weights;
 };

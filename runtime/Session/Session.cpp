@@ -3,6 +3,7 @@
 #include "runtime/Support/Strings.h"
 
 #include <algorithm>
+#include <set>
 
 namespace sprig {
 
@@ -159,17 +160,46 @@ Result<uint64_t> Session::feed(const uint32_t *tokens, size_t count,
   size_t before = known.size();
   uint32_t filledBefore = filled;
   known.insert(known.end(), tokens, tokens + count);
-  std::vector<uint32_t> inner = innerWidths();
-  Result<uint64_t> number = submitPlan(
-      planSteps(uint32_t(known.size()) - filled, inner,
-                kind == ProgramKind::append ? inner
-                                            : widthsOf(owner->target(), kind)),
-      kind);
+  Result<uint64_t> number =
+      submitPlan(planFor(uint32_t(known.size()) - filled, kind), kind);
   if (!number.ok()) {
     known.resize(before);
     filled = filledBefore;
   }
   return number;
+}
+
+std::vector<PlannedStep> Session::planFor(uint32_t tokens, ProgramKind kind) {
+  const std::vector<uint32_t> inner = innerWidths(),
+                              last = kind == ProgramKind::append
+                                         ? inner
+                                         : widthsOf(owner->target(), kind);
+  std::vector<PlannedStep> plan = planSteps(tokens, inner, last);
+  const auto hasOne = [](const std::vector<uint32_t> &widths) {
+    return !widths.empty() && widths.front() == 1;
+  };
+  if (!owner->startsCold() || !hasOne(inner) || !hasOne(last))
+    return plan;
+  const std::vector<PlannedStep> narrow = planSteps(tokens, {1}, {1});
+  // Kernels of wider steps alone.
+  std::set<uint32_t> wide, shared;
+  const auto add = [&](const std::vector<PlannedStep> &steps,
+                       std::set<uint32_t> &kernels) {
+    for (size_t i = 0; i < steps.size(); ++i)
+      if (const format::Program *next = findProgram(
+              owner->target(),
+              i + 1 == steps.size() ? kind : innerKind(steps[i].width),
+              steps[i].width))
+        for (uint32_t kernel : vulkan::kernelsOf(*next))
+          kernels.insert(kernel);
+  };
+  add(plan, wide);
+  add(narrow, shared);
+  size_t more = 0;
+  for (uint32_t kernel : wide)
+    more += !shared.count(kernel);
+  return costOf(narrow) < costOf(plan) + kPipelineCost * double(more) ? narrow
+                                                                      : plan;
 }
 
 Result<uint64_t> Session::submitPlan(const std::vector<PlannedStep> &plan,

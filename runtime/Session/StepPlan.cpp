@@ -55,4 +55,11 @@ std::vector<PlannedStep> planSteps(uint32_t tokens,
   return best;
 }
 
+double costOf(const std::vector<PlannedStep> &plan) {
+  double sum = 0;
+  for (const PlannedStep &step : plan)
+    sum += cost(step.width);
+  return sum;
+}
+
 } // namespace sprig

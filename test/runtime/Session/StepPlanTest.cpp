@@ -33,6 +33,16 @@ TEST(StepPlan, MakesDoWithTheWidthsThereAre) {
   EXPECT_EQ(plan(3, {8}, {1, 2}), (Steps{{2, 2}, {1, 1}}));
 }
 
+TEST(StepPlan, CostsAddUp) {
+  EXPECT_EQ(costOf({}), 0);
+  EXPECT_EQ(costOf({{1, 1}}), 4.5);
+  EXPECT_EQ(costOf({{8, 8}, {8, 5}, {1, 1}}), 2 * costOf({{8, 8}}) + 4.5);
+  // Five tokens are one wider step where that is made, and steps of one token
+  // where a single pipeline had to be made first.
+  EXPECT_LT(costOf({{6, 5}}), 5 * 4.5);
+  EXPECT_GT(costOf({{6, 5}}) + kPipelineCost, 5 * 4.5);
+}
+
 TEST(StepPlan, CoversEveryLength) {
   for (uint32_t tokens = 1; tokens < 300; ++tokens) {
     uint32_t sum = 0;
