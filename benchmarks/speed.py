@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every figure of speed, start-up, memory and size of the default model, beside what is asked of it.
 
-usage: speed.py --measure [--rounds 3] [--native] [--no-peers] [--only stock|mesa25] [--again]   measures, then prints
+usage: speed.py --measure [--rounds 3] [--prompt-rounds 15] [--native] [--no-peers] [--only stock|mesa25] [--again]   measures, then prints
        speed.py                                                       prints the table of results/speed.json
 
 Every part is kept when it is done: stopped and started again with the same build, it goes on where it was (--again
@@ -114,9 +114,12 @@ def measure_driver(arguments, sheet, driver, env, folder):
     sheet.part(driver, "time to compile", compiled)
     sheet.part(driver, "memory and sizes", sizes)
     sheet.part(driver, "start-up", lambda: bench(usual, env, rounds, [8], startup=True))
-    for first in range(1, 64, 16):  # a quarter of an hour on a busy machine: in pieces
-        lengths = range(first, first + 16)
-        sheet.part(driver, f"prompts of {first} to {first + 15}", lambda: bench(long, env, rounds, lengths))
+    # Neighbours are compared, so all lengths are measured again and again, in turn from both ends.
+    for i in range(arguments.prompt_rounds):
+        def lengths():
+            seen = bench(long, env, 1, list(WIDTHS)[::-1 if i % 2 else 1])
+            return {"prompt_rounds": {str(i): {"processor_ms": seen["prefill_processor_ms"], "rate": seen["prefill_at"]}}}
+        sheet.part(driver, f"prompts of 1 to 64, round {i + 1}", lengths)
     sheet.part(driver, "prompts of 512", lambda: bench(long, env, rounds, [512]))
     for depth in (128, 4096):
         sheet.part(driver, f"decode at depth {depth}", lambda: bench(long, env, rounds, [8], str(depth)))
@@ -150,11 +153,19 @@ def ratio(above, below, digits=2):
     return f"{above / below:.{digits}f}" if above and below else "–"
 
 
+def prompts(figures, key, part):
+    """What llm-bench says by length; of lengths to 64 the median of all rounds."""
+    found = {int(m): value for m, value in figures.get(key, {}).items()}
+    rounds = figures.get("prompt_rounds", {}).values()
+    for m in WIDTHS if rounds else []:
+        found[m] = decode.statistics.median(one[part][str(m)] for one in rounds)
+    return found
+
+
 def figures_asked(driver, figures):
     """(what, what is asked, how to say what was measured)"""
     seconds, peer, newer = medians(driver), figures.get("peer", {}), driver != "stock lavapipe"
-    t = {int(m): ms for m, ms in figures.get("prefill_processor_ms", {}).items()}
-    wall = {int(m): rate for m, rate in figures.get("prefill_at", {}).items()}
+    t, wall = prompts(figures, "prefill_processor_ms", "processor_ms"), prompts(figures, "prefill_at", "rate")
     decoded = {int(depth): ms for depth, ms in figures.get("decode_processor_ms", {}).items()}
     start, mine = figures.get("startup", {}), seconds.get("sprig decode")
 
@@ -180,7 +191,7 @@ def figures_asked(driver, figures):
         yield ("prefill of 64 ÷ llama.cpp Vulkan, wall clock", "≥ 5",
                lambda: ratio(wall[64], peer.get("vulkan_prefill_tokens_per_s"), 1))
         yield ("prefill of 512 ÷ llama.cpp on this processor, wall clock", "≥ 0.3",
-               lambda: ratio(wall[512], peer.get("native_cpu_prefill")))
+               lambda: ratio(wall[512], peer.get("native_cpu_prefill_tokens_per_s")))
     yield "prefill of 512, tokens a processor second", "", lambda: f"{512e3 / t[512]:.0f}"
     yield "prefill of 512 ÷ decode", "≥ 4", lambda: f"{512 * decoded[128] / t[512]:.1f}"
     yield ("greatest t(m+1) ÷ t(m), every m to 64", "≤ 1.5", lambda: worst([(m + 1, m) for m in range(1, 64)]))
@@ -220,6 +231,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--measure", action="store_true", help="measure before the table is printed")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--prompt-rounds", type=int, default=15, help="of prompts of every length from 1 to 64")
     parser.add_argument("--native", action="store_true", help="llama.cpp built for this processor, too")
     parser.add_argument("--no-peers", action="store_true", help="this build alone")
     parser.add_argument("--again", action="store_true", help="start over")
