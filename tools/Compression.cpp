@@ -54,6 +54,7 @@ constexpr Key kPruneKeys[] = {
     {"ffn", "llm-prune-ffn", "ratio", Key::Kind::Real},
     {"heads", "llm-prune-heads", "ratio", Key::Kind::Real},
     {"kv-heads", "llm-prune-kv-heads", "ratio", Key::Kind::Real},
+    {"merge-kv", "llm-merge-kv-heads", "heads", Key::Kind::Number},
     {"head-dim", "llm-prune-head-dim", "ratio", Key::Kind::Real},
     {"width", "llm-prune-width", "ratio", Key::Kind::Real},
     {"rank", "llm-factorize", "ratio", Key::Kind::Real},
@@ -215,8 +216,8 @@ private:
   }
   if (pass.empty())
     return SpecParser("--prune", kPruneKeys)
-        .refuse("what goes, as layers:N, ffn:RATIO, heads:RATIO, kv-heads:RATIO, head-dim:RATIO, width:RATIO, rank:RATIO, "
-                "2:4, 4:8, sparse:RATIO, mask:FILE or vocabulary:FILE",
+        .refuse("what goes, as layers:N, ffn:RATIO, heads:RATIO, kv-heads:RATIO, merge-kv:HEADS, head-dim:RATIO, "
+                "width:RATIO, rank:RATIO, 2:4, 4:8, sparse:RATIO, mask:FILE or vocabulary:FILE",
                 spec);
   return pass.str() + "{" + options.substr(1) + "}";
 }

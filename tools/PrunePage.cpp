@@ -58,6 +58,14 @@ static void addPass(HtmlReport &page, const std::string &pass, const std::vector
   }
   if (order.empty())
     page.paragraph("Nothing was removed.");
+  if (!report.tried.empty()) {
+    page.heading("Shapes that were tried");
+    page.paragraph("How far the guesses of a copy cut like that are from the model's own, in nats a token:");
+    std::vector<HtmlReport::Bar> bars;
+    for (const TriedShape &shape : report.tried)
+      bars.push_back({shape.what, shape.divergence, ::llvm::formatv("{0:f4}", shape.divergence).str()});
+    page.bars(bars);
+  }
   for (const std::string &pass : order)
     addPass(page, pass, byPass[pass]);
   if (!page.write(path.str()))

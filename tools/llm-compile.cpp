@@ -148,8 +148,9 @@ int main(int argc, char **argv) {
       "above it in f16)");
   app.add_option("--prune", prune,
                  "what goes, before anything is quantised: layers:N, ffn:RATIO, "
-                 "heads:RATIO, kv-heads:RATIO, head-dim:RATIO, width:RATIO or "
-                 "rank:RATIO, then score:influence|wanda|magnitude|random,"
+                 "heads:RATIO, kv-heads:RATIO, merge-kv:HEADS (that stay), "
+                 "head-dim:RATIO, width:RATIO or rank:RATIO, then "
+                 "score:influence|wanda|magnitude|random,"
                  "recover:yes|no,tokens:N; 2:4 or 4:8 of the numbers, as "
                  "2:4:magnitude|wanda|sparsegpt, or sparse:RATIO, then "
                  "w:4|8,group:N; mask:FILE, what masks in JSON call zero; or "

@@ -79,8 +79,9 @@ FailureOr<const WeightSource *> WeightStore::source(Operation *user,
            << symbol << " is filled at run time";
   const std::string name = absolute(*source.getPath());
   const std::lock_guard lock(mutex);
-  if (newWeights && newWeights->path() == name)
-    return newWeights.get();
+  for (const auto &made : {&newWeights, &trialWeights})
+    if (*made && (*made)->path() == name)
+      return made->get();
   std::unique_ptr<WeightSource> &file = files[name];
   if (!file) {
     auto opened = openWeightSource(name);
@@ -102,19 +103,33 @@ FailureOr<const WeightSource *> WeightStore::source(Operation *user,
 
 WeightSpill *WeightStore::spill(Operation *user) {
   const std::lock_guard lock(mutex);
-  if (newWeights)
-    return newWeights.get();
+  std::unique_ptr<WeightSpill> &own = trying ? trialWeights : newWeights;
+  if (own)
+    return own.get();
   if (spillPath.empty()) {
     user->emitOpError("makes new weights, but no file was named for them");
     return nullptr;
   }
-  auto created = WeightSpill::create(absolute(spillPath), spillPath);
+  const std::string path = spillPath + (trying ? ".trial" : "");
+  auto created = WeightSpill::create(absolute(path), path);
   if (!created) {
     user->emitOpError() << llvm::toString(created.takeError());
     return nullptr;
   }
-  newWeights = std::move(*created);
-  return newWeights.get();
+  own = std::move(*created);
+  return own.get();
+}
+
+WeightTrial::WeightTrial(WeightStore &store) : store(store) {
+  const std::lock_guard lock(store.mutex);
+  assert(!store.trying && "one trial at a time");
+  store.trying = true;
+}
+
+WeightTrial::~WeightTrial() {
+  const std::lock_guard lock(store.mutex);
+  store.trying = false;
+  store.trialWeights.reset();
 }
 
 llvm::Error WeightStore::finish() {

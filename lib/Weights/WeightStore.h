@@ -55,7 +55,22 @@ private:
   std::mutex mutex;
   llvm::StringMap<std::unique_ptr<WeightSource>> files; ///< by absolute path
   std::set<std::string> checked; ///< path, bytes and hash that were compared
-  std::unique_ptr<WeightSpill> newWeights;
+  std::unique_ptr<WeightSpill> newWeights, trialWeights;
+  bool trying = false;
+  friend class WeightTrial;
+};
+
+/// While it lives, new weights go to a file of their own, which is gone afterwards: for IR that is made to see what it
+/// does. One at a time, and nothing else makes new weights meanwhile.
+class WeightTrial {
+public:
+  explicit WeightTrial(WeightStore &store);
+  ~WeightTrial();
+  WeightTrial(const WeightTrial &) = delete;
+  WeightTrial &operator=(const WeightTrial &) = delete;
+
+private:
+  WeightStore &store;
 };
 
 /// The way from a folder to a file; both relative to the working folder, or

@@ -5,7 +5,7 @@
 using namespace mlir;
 using namespace mlir::llm;
 
-static KVAppendOp appendTo(AttentionOp attention) {
+KVAppendOp mlir::llm::appendOf(AttentionOp attention) {
   auto handle = attention.getCache().getDefiningOp<KVOp>();
   auto layer = attention->getParentOfType<LayerOp>();
   KVAppendOp found;
@@ -22,7 +22,7 @@ SmallVector<AttentionSite> mlir::llm::attentionsOf(func::FuncOp function, const 
   SmallVector<AttentionSite> sites;
   IRRewriter rewriter(function.getContext());
   function.walk([&](AttentionOp op) {
-    KVAppendOp append = appendTo(op);
+    KVAppendOp append = appendOf(op);
     if (!append || !append.getValue())
       return void(refuse(rewriter, op, pass, "its keys and values are not made in its own layer"));
     AttentionSite site{op, groups.of(op.getQuery(), 1), groups.of(append.getKey(), 1), groups.of(op.getQuery(), 2),

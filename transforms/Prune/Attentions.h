@@ -14,6 +14,9 @@ struct AttentionSite {
   int64_t shared() const { return queryHeads->size / kvHeads->size; }
 };
 
+/// What fills the cache of an attention within its own layer, or null.
+KVAppendOp appendOf(AttentionOp attention);
+
 /// Every attention whose cache is filled within its own layer, and whose heads can go. Others are left, with a `missed`
 /// remark of `pass`.
 SmallVector<AttentionSite> attentionsOf(func::FuncOp function, const ChannelGroups &groups, StringRef pass);

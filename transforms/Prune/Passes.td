@@ -62,6 +62,32 @@ def PruneFFNPass : Pass<"llm-prune-ffn", "ModuleOp"> {
   let dependentDialects = ["LLMDialect"];
 }
 
+def MergeKVHeadsPass : Pass<"llm-merge-kv-heads", "ModuleOp"> {
+  let summary = "One key-value head in the place of several, for all query heads of theirs";
+  let description = [{
+    Key-value heads that follow one another become one, so that a model of many has grouped queries (Ainslie et al., arXiv
+    2305.13245, who take means and train on). Here nothing is trained: the new head is what says least wrong of all of
+    them, by the second moments of what they are made of, and the products of queries and outputs are refitted to it in
+    closed form. Pairs of channels that a rotation turns are complex numbers, and merged by complex factors, which the
+    rotation lets pass; values, and keys that do not turn, by principal directions.
+
+    ```mlir
+    llm.kv_cache @kv : 32 x !llm.kv<32x128, f16, f16, 4096>
+    // ==> heads=8
+    llm.kv_cache @kv : 32 x !llm.kv<8x128, f16, f16, 4096>
+    ```
+
+    No query head goes. Attention with a norm between its products and their rotation is left, with a remark.
+  }];
+  let options = [
+    Option<"heads", "heads", "int64_t", /*default=*/"0", "Key-value heads that stay; must divide those there are">,
+    Option<"whiten", "whiten", "bool", /*default=*/"true", "Read the calibration text; else all inputs count alike">,
+    Option<"tokens", "tokens", "int64_t", /*default=*/"16384", "Of the calibration text">,
+    Option<"window", "window", "int64_t", /*default=*/"512", "Tokens of the text that see each other">,
+  ];
+  let dependentDialects = ["LLMDialect"];
+}
+
 def PruneHeadDimPass : Pass<"llm-prune-head-dim", "ModuleOp"> {
   let summary = "Narrower attention heads";
   let description = [{
@@ -154,6 +180,7 @@ def PruneLayersPass : Pass<"llm-prune-layers", "ModuleOp"> {
   }];
   let options = [
     Option<"count", "count", "int64_t", /*default=*/"0", "Layers that go">,
+    ListOption<"remove", "remove", "int64_t", "Places of the layers that go, from 0; instead of count and score">,
     Option<"score", "score", "std::string", /*default=*/"\"influence\"", "influence or random">,
     Option<"recover", "recover", "bool", /*default=*/"true", "Fit the product before a removed span">,
     Option<"tokens", "tokens", "int64_t", /*default=*/"16384", "Of the calibration text">,
@@ -169,11 +196,11 @@ def PruneMasksPass : Pass<"llm-prune-masks", "ModuleOp"> {
     each of its parts, zero for what goes; `null` for a block that stays as it is.
 
     ```json
-    {"channels": [[1, 0, 1, ...], null, ...], "heads": [[1, 1, 0, ...], ...], "kv_heads": [...]}
+    {"channels": [[1, 0, 1, ...], null, ...], "heads": [[1, 1, 0, ...], ...], "kv_heads": [...], "layers": [1, 1, 0, ...]}
     ```
 
     Channels are those of feed-forward blocks; of query heads as many of each key-value head have to stay, and their
-    masks are of those that `kv_heads` leaves. A mask of another length, for another number of blocks or one that keeps
+    masks are of those that `kv_heads` leaves. Layers, a number for each, go last. A mask of another length, for another number of blocks or one that keeps
     nothing is refused, and nothing is written. What is left is fitted as in `llm-prune-ffn`.
   }];
   let options = [
@@ -259,23 +286,33 @@ def PruneWidthPass : Pass<"llm-prune-width", "ModuleOp"> {
 def SearchShapePass : Pass<"llm-search-shape", "ModuleOp"> {
   let summary = "The shape that loses least under a budget";
   let description = [{
-    Feed-forward channels and query heads go where they say least for their bytes, whatever the layer: what the output of
-    a block loses without them over the calibration text, as a share of the residual that it is added to, is put in order
-    by byte, and the least goes until the weights fit. Layers come out with different shapes. The budget is a share of
-    the bytes of all weights, or the milliseconds that a decode step may take to read them on a target.
+    Feed-forward channels and query heads go where they say least for their bytes, whatever the layer, until the budget
+    is met. Layers come out with different shapes. The budget is a share of the bytes of all weights, the milliseconds
+    that a decode step may take to read them on a target, or a share of what a token takes in the caches, for which
+    key-value heads go with their query heads.
+
+    What a unit says is what the output of its block loses without it over the calibration text, token by token as a share
+    of the residual that the layer leaves. That is true within a layer and a guess across them, so bands of layers are
+    tried out: a copy of the model is cut there alone, fitted, and its guesses are compared with the model's own. Shapes
+    between the same share everywhere and what the scores say are then tried whole, and the best stays.
 
     ```
     llm-search-shape{bytes=0.75}
     llm-search-shape{milliseconds=4 target=rdna3}
+    llm-search-shape{kv-bytes=0.67}
     ```
   }];
   let options = [
     Option<"bytes", "bytes", "double", /*default=*/"1", "Share of the weights' bytes that stays">,
-    Option<"milliseconds", "milliseconds", "double", /*default=*/"0", "Of a decode step on the target; 0: bytes count">,
+    Option<"milliseconds", "milliseconds", "double", /*default=*/"0", "Of a decode step on the target">,
+    Option<"kvBytes", "kv-bytes", "double", /*default=*/"1", "Share of the bytes of a token's keys and values that stays">,
     Option<"target", "target", "std::string", /*default=*/"\"generic\"", "A profile, by name or file">,
     Option<"recover", "recover", "bool", /*default=*/"true", "Fit the columns that stay">,
     Option<"tokens", "tokens", "int64_t", /*default=*/"16384", "Of the calibration text">,
     Option<"window", "window", "int64_t", /*default=*/"512", "Tokens of the text that see each other">,
+    Option<"trialTokens", "trial-tokens", "int64_t", /*default=*/"3072",
+           "Of the text, for each trial: two thirds to fit, one to judge; 0: scores alone decide">,
+    Option<"bands", "bands", "int64_t", /*default=*/"6", "Of layers that are tried out one by one, for each kind of unit">,
   ];
   let dependentDialects = ["LLMDialect"];
 }

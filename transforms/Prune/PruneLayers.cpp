@@ -86,21 +86,19 @@ struct PruneLayersPass final : llm::impl::PruneLayersPassBase<PruneLayersPass> {
       auto layers = llvm::to_vector(function.getOps<LayerOp>());
       if (layers.empty())
         continue;
-      if (count < 0 || count >= int64_t(layers.size())) {
-        function.emitOpError("expects to lose 0 to ") << layers.size() - 1 << " layers, but got " << int64_t(count);
-        return signalPassFailure();
-      }
-      FailureOr<SmallVector<LayerOp>> removed = choose(function, layers);
-      if (failed(removed) || (recover && count > 0 && failed(refit(function, *removed))))
+      FailureOr<SmallVector<LayerOp>> removed = remove.empty() ? choose(function, layers) : named(function, layers);
+      if (failed(removed) || (recover && !removed->empty() && failed(refit(function, *removed))))
         return signalPassFailure();
       for (LayerOp layer : *removed) {
         report(layer, kPass, "layer removed");
+        const auto known = influences.find(layer);
         if (PruneReport *page = PruneReport::of(&getContext()))
-          page->records.push_back({kPass.str(), "layer", int64_t(layer.getIndex()), 1, 1, influences[layer], {}});
+          page->records.push_back({kPass.str(), "layer", int64_t(layer.getIndex()), 1, 1,
+                                   known == influences.end() ? -1 : known->second, {}});
         layer.replaceAllUsesWith(layer.getInputs());
         layer.erase();
       }
-      left = std::max<int64_t>(left, int64_t(layers.size()) - count);
+      left = std::max<int64_t>(left, int64_t(layers.size() - removed->size()));
     }
     if (left)
       describeModel(getOperation(), "layers", left);
@@ -116,8 +114,28 @@ private:
     return source;
   }
 
+  /// The layers at the places of `remove`, in program order.
+  FailureOr<SmallVector<LayerOp>> named(func::FuncOp function, ArrayRef<LayerOp> layers) {
+    llvm::SmallDenseSet<int64_t> places;
+    for (int64_t place : remove)
+      if (place < 0 || place >= int64_t(layers.size()) || !places.insert(place).second)
+        return function.emitOpError() << kPass << " expects different places from 0 to " << layers.size() - 1
+                                      << " in remove, but got " << place,
+               failure();
+    if (places.size() == layers.size())
+      return function.emitOpError() << kPass << " expects a layer to stay, but remove names all " << layers.size(), failure();
+    SmallVector<LayerOp> removed;
+    for (auto [place, layer] : llvm::enumerate(layers))
+      if (places.contains(int64_t(place)))
+        removed.push_back(layer);
+    return removed;
+  }
+
   /// In program order.
   FailureOr<SmallVector<LayerOp>> choose(func::FuncOp function, ArrayRef<LayerOp> layers) {
+    if (count < 0 || count >= int64_t(layers.size()))
+      return function.emitOpError("expects to lose 0 to ") << layers.size() - 1 << " layers, but got " << int64_t(count),
+             failure();
     std::vector<double> keep; // what is worth keeping has the largest score
     if (score == "influence") {
       ActivationSource *activations = source(function, "the score influence");

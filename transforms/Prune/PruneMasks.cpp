@@ -1,4 +1,5 @@
 // Masks that were learned elsewhere: what they call zero goes.
+#include "mlir/Pass/PassManager.h"
 #include "transforms/Passes.h"
 #include "transforms/Prune/SiteKinds.h"
 #include "llvm/Support/JSON.h"
@@ -15,6 +16,7 @@ using namespace mlir;
 using namespace mlir::llm;
 
 static constexpr StringLiteral kPass = "llm-prune-masks";
+static constexpr StringLiteral kLayers = "layers";
 
 namespace {
 
@@ -39,6 +41,9 @@ struct PruneMasksPass final : llm::impl::PruneMasksPassBase<PruneMasksPass> {
     for (const MaskKind &each : kKinds)
       if (auto found = masks.find(each.key); found != masks.end() && failed(prune(each, found->second)))
         return signalPassFailure();
+    // Last, so that all masks count the blocks that there were.
+    if (layers && failed(pruneLayers(*layers)))
+      return signalPassFailure();
   }
 
 private:
@@ -53,12 +58,18 @@ private:
       return refuse() << "expects JSON, but got " << toString(parsed.takeError());
     const ::llvm::json::Object *object = parsed->getAsObject();
     if (!object)
-      return refuse() << "expects an object of kv_heads, heads and channels";
+      return refuse() << "expects an object of layers, kv_heads, heads and channels";
     for (const auto &[key, value] : *object) {
+      if (StringRef(key) == kLayers) {
+        layers.emplace();
+        if (failed(numbers(value, kLayers, *layers)))
+          return failure();
+        continue;
+      }
       const auto *kind =
           ::llvm::find_if(kKinds, [name = StringRef(key)](const MaskKind &known) { return known.key == name; });
       if (kind == std::end(kKinds))
-        return refuse() << "expects kv_heads, heads and channels, but got '" << StringRef(key) << "'";
+        return refuse() << "expects layers, kv_heads, heads and channels, but got '" << StringRef(key) << "'";
       const ::llvm::json::Array *blocks = value.getAsArray();
       if (!blocks)
         return refuse() << "expects a list for each block behind '" << StringRef(key) << "'";
@@ -68,19 +79,46 @@ private:
         if (block.kind() == ::llvm::json::Value::Null)
           continue;
         mask.emplace();
-        if (!block.getAsArray())
-          return refuse() << "expects lists of numbers behind '" << StringRef(key) << "', or null";
-        for (const ::llvm::json::Value &part : *block.getAsArray()) {
-          const auto number = part.kind() == ::llvm::json::Value::Boolean
-                                  ? std::optional(double(*part.getAsBoolean()))
-                                  : part.getAsNumber();
-          if (!number)
-            return refuse() << "expects lists of numbers behind '" << StringRef(key) << "', or null";
-          mask->push_back(*number);
-        }
+        if (failed(numbers(block, kind->key, *mask)))
+          return failure();
       }
     }
     return success();
+  }
+
+  LogicalResult numbers(const ::llvm::json::Value &value, StringRef key, std::vector<double> &list) {
+    const ::llvm::json::Array *parts = value.getAsArray();
+    if (!parts)
+      return refuse() << "expects lists of numbers behind '" << key << "', or null";
+    for (const ::llvm::json::Value &part : *parts) {
+      const auto number = part.kind() == ::llvm::json::Value::Boolean ? std::optional(double(*part.getAsBoolean()))
+                                                                      : part.getAsNumber();
+      if (!number)
+        return refuse() << "expects lists of numbers behind '" << key << "', or null";
+      list.push_back(*number);
+    }
+    return success();
+  }
+
+  /// One number for each layer of the model.
+  LogicalResult pruneLayers(ArrayRef<double> mask) {
+    int64_t have = 0;
+    getOperation().walk([&](LayerOp) { ++have; });
+    if (int64_t(mask.size()) != have)
+      return refuse() << "expects a mask of " << have << " layers, but got " << mask.size();
+    std::string places;
+    for (auto [place, value] : ::llvm::enumerate(mask))
+      if (value == 0)
+        places += (places.empty() ? "" : ",") + std::to_string(place);
+    if (places.empty())
+      return success();
+    OpPassManager passes("builtin.module");
+    if (failed(parsePassPipeline("llm-prune-layers{remove=" + places + " recover=" + (recover ? "true" : "false") +
+                                     " tokens=" + std::to_string(tokens) + " window=" + std::to_string(window) +
+                                     "},llm-remove-dead-state",
+                                 passes)))
+      return failure();
+    return runPipeline(passes, getOperation());
   }
 
   /// How many parts of a block stay; errors name what does not fit.
@@ -116,6 +154,8 @@ private:
   static int64_t count(ArrayRef<double> mask, int64_t begin, int64_t end) {
     return ::llvm::count_if(mask.slice(size_t(begin), size_t(end - begin)), [](double value) { return value != 0; });
   }
+
+  std::optional<std::vector<double>> layers; ///< a number for each
 
   LogicalResult prune(const MaskKind &kind, const Masks &masks) {
     FailureOr<SitePruner> pruner = SitePruner::create(getOperation(), {kPass, kNoScore.str(), recover, tokens, window});

@@ -28,10 +28,17 @@ struct PruneRecord {
   LostShares lost;
 };
 
+/// A shape that a search tried out, or a part of one.
+struct TriedShape {
+  std::string what;
+  double divergence = 0; ///< of guesses from the model's own, nats a token
+};
+
 /// Collects records of all passes that run in a context.
 class PruneReport {
 public:
   std::vector<PruneRecord> records;
+  std::vector<TriedShape> tried;
 
   /// The report of a context, or null where no tool wants one.
   static PruneReport *of(MLIRContext *context);

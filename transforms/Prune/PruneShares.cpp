@@ -19,13 +19,25 @@ static LogicalResult pruneShare(ModuleOp module, SiteKind kind, double ratio, co
   if (failed(checkShare(module, settings.pass, ratio)))
     return failure();
   IRRewriter rewriter(module.getContext());
-  return pruneSites(module, kind, settings, [&](const SiteSize &site) -> FailureOr<int64_t> {
-    const int64_t removed = int64_t(ratio * double(site.size) + 1e-9) / site.unit * site.unit;
-    if (removed == 0 && ratio > 0)
-      (void)refuse(rewriter, site.at, settings.pass,
-                   "of " + Twine(site.size) + " " + site.what + " no whole " + Twine(site.unit) + " go at this ratio");
-    return site.size - removed;
-  });
+  int64_t seen = 0, gone = 0, least = 0;
+  StringRef what;
+  if (failed(pruneSites(module, kind, settings, [&](const SiteSize &site) -> FailureOr<int64_t> {
+        const int64_t removed = int64_t(ratio * double(site.size) + 1e-9) / site.unit * site.unit;
+        ++seen, gone += removed, what = site.what;
+        least = std::max(least, (1000 * site.unit + site.size - 1) / site.size);
+        if (removed == 0 && ratio > 0)
+          (void)refuse(rewriter, site.at, settings.pass,
+                       "of " + Twine(site.size) + " " + site.what + " no whole " + Twine(site.unit) + " go at this ratio");
+        return site.size - removed;
+      })))
+    return failure();
+  if (ratio > 0 && seen == 0)
+    return module.emitError() << settings.pass << " finds nothing in this model that it can take: heads that are made from a "
+                                 "latent (MLA), or that belong to more than their layer, stay";
+  if (ratio > 0 && gone == 0)
+    module.emitWarning() << settings.pass << " takes none of the " << what << " at a ratio of " << ratio
+                         << ": they go in units of " << double(least) / 1000;
+  return success();
 }
 
 namespace {

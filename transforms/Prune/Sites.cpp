@@ -124,7 +124,7 @@ LogicalResult SitePruner::prune(PruneSite &site, const LayerStatistics &inputs) 
     for (auto &[product, statistics] : inputs)
       if (!statistics->gram.empty())
         moments[product] = statistics->gram;
-  PruneReport *page = PruneReport::of(module.getContext());
+  PruneReport *page = settings.quiet ? nullptr : PruneReport::of(module.getContext());
   Narrower narrower(*store, *spill);
   narrower.measures = page != nullptr;
   for (ChannelCut &cut : *cuts) {
@@ -132,7 +132,7 @@ LogicalResult SitePruner::prune(PruneSite &site, const LayerStatistics &inputs) 
     narrower.lost = {};
     if (failed(narrower.narrow(*cut.group, cut.kept, moments)))
       return failure();
-    if (before != cut.group->size)
+    if (before != cut.group->size && !settings.quiet)
       report(site.at, settings.pass,
              Twine(before - cut.group->size) + " of " + Twine(before) + " " + site.what + " removed");
     if (page && before != cut.group->size)

@@ -19,6 +19,7 @@ struct PruneSettings {
   std::string score = "wanda"; ///< magnitude, wanda, random or kNoScore
   bool recover = true;         ///< columns that stay are fitted by least squares
   int64_t tokens = 16384, window = 512;
+  bool quiet = false;          ///< a trial: says nothing of what it does
 
   bool needsText() const { return recover || score == "wanda"; }
 };

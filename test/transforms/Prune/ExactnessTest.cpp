@@ -161,6 +161,81 @@ TEST_F(PruneExactly, LayersBehindANormAreMadeUpFor) {
   EXPECT_LT(errors[1], 0.9 * errors[0]);
 }
 
+/// Heads that are turned copies of one another are one head; queries and outputs are refitted to it.
+class MergeFamilies : public PruneExactly, public ::testing::WithParamInterface<const char *> {
+protected:
+  /// Rows of head g become those of head 0, pairs of channels turned by an angle of g.
+  void copyHeads(LinearOp linear, int64_t heads, ArrayRef<std::pair<int64_t, int64_t>> pairs) {
+    const auto rewrite = [&](OpOperand &operand) {
+      auto matrix = readMatrix(operand.get(), *store, linear);
+      ASSERT_TRUE(succeeded(matrix));
+      if (matrix->N == 1) // a bias: a number for each row
+        std::swap(matrix->N, matrix->K);
+      const int64_t width = matrix->N / heads;
+      for (int64_t g = 1; g < heads; ++g) {
+        for (int64_t i = 0; i < width; ++i)
+          ::llvm::copy(matrix->row(i), matrix->row(g * width + i).begin());
+        for (auto [a, b] : pairs)
+          for (int64_t k = 0; k < matrix->K; ++k) {
+            float &x = matrix->row(g * width + a)[size_t(k)], &y = matrix->row(g * width + b)[size_t(k)];
+            const float turned = x * std::cos(float(g)) - y * std::sin(float(g));
+            y = x * std::sin(float(g)) + y * std::cos(float(g)), x = turned;
+          }
+      }
+      OpBuilder builder(linear);
+      auto type = RankedTensorType::get(cast<ShapedType>(operand.get().getType()).getShape(), builder.getF32Type());
+      auto value = store->spill(*module)->add(builder, module->getLoc(), "copied", type,
+                                              std::as_bytes(std::span(matrix->numbers)));
+      ASSERT_TRUE(succeeded(value));
+      operand.set(*value);
+    };
+    rewrite(linear.getWeightMutable());
+    if (linear.getBias())
+      rewrite(linear.getBiasMutable()[0]);
+  }
+};
+
+TEST_P(MergeFamilies, CopiesAreOneHead) {
+  const std::string source = std::string(SPRIG_SHARED_DIR "/reference/tiny/") + GetParam();
+  if (!std::filesystem::exists(source))
+    GTEST_SKIP() << source << " is not there";
+  importFrom(source);
+  const ChannelGroups groups(function);
+  for (const AttentionSite &site : attentionsOf(function, groups, "test")) {
+    KVAppendOp append = appendOf(site.op);
+    SmallVector<std::pair<int64_t, int64_t>> pairs;
+    Value key = append.getKey();
+    if (auto rope = key.getDefiningOp<RopeOp>()) {
+      const int64_t turned = int64_t(rope.getRotatedDims()) / 2;
+      for (int64_t i = 0; i < turned; ++i)
+        pairs.push_back({i, i + turned});
+      key = rope.getInput();
+    }
+    copyHeads(key.getDefiningOp<LinearOp>(), site.kvHeads->size, pairs);
+    copyHeads(append.getValue().getDefiningOp<LinearOp>(), site.kvHeads->size, {});
+  }
+  const std::vector<double> before = logits();
+  reference::ActivationSettings text;
+  for (int i = 0; i < 256; ++i)
+    text.tokens.push_back((i * i * 31 + 7 * i) % 320);
+  text.threads = 1;
+  ActivationSource::attach(&context, reference::makeActivationSource(store, text));
+  PassManager manager(&context);
+  ASSERT_TRUE(succeeded(parsePassPipeline("llm-merge-kv-heads{heads=1 tokens=256 window=64}", manager, ::llvm::errs())));
+  ASSERT_TRUE(succeeded(manager.run(*module)));
+  const std::vector<double> after = logits();
+  ASSERT_FALSE(before.empty());
+  ASSERT_EQ(before.size(), after.size());
+  double worst = 0, largest = 0;
+  for (size_t i = 0; i < before.size(); ++i)
+    worst = std::max(worst, std::abs(after[i] - before[i])), largest = std::max(largest, std::abs(before[i]));
+  EXPECT_LT(worst, 1e-4 * largest); // the new weights are of f32
+  module->walk([&](KVOp cache) { EXPECT_EQ(cast<KVType>(cache.getType()).getHeads(), 1); });
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiny, MergeFamilies, ::testing::Values("gpt2", "llama", "phi3", "qwen2"),
+                         [](const auto &info) { return std::string(info.param); });
+
 /// Every structured pass on every dense model of the reference: what weighs nothing goes, and nothing changes.
 class PruneFamilies : public PruneExactly, public ::testing::WithParamInterface<std::tuple<const char *, const char *>> {
 };
