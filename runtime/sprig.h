@@ -223,6 +223,12 @@ SPRIG_API sprig_code sprig_chat_tokens(sprig_model *model,
                                        uint32_t *tokens, size_t capacity,
                                        size_t *count);
 
+/* Adapters that sessions can choose from (llm-compile --switch-adapter). */
+SPRIG_API size_t sprig_model_adapter_count(const sprig_model *model);
+/* The name of one, valid as long as the model; NULL past the last one. */
+SPRIG_API const char *sprig_model_adapter_name(const sprig_model *model,
+                                               size_t index);
+
 /* Not 0 where `token` ends an answer. */
 SPRIG_API int sprig_is_end_token(sprig_model *model, uint32_t token);
 
@@ -277,6 +283,13 @@ SPRIG_API sprig_code sprig_session_load(sprig_session *session,
 /* The note of the file that was loaded last; valid until the next load. */
 SPRIG_API const void *sprig_session_note(const sprig_session *session,
                                          size_t *bytes);
+
+/* Uses one of the package's adapters from now on; NULL or "": none, as at
+ * first. Where that is another one the sequence is forgotten, since another
+ * model made its keys and values. SPRIG_INVALID_ARGUMENT for a name that the
+ * package does not have. */
+SPRIG_API sprig_code sprig_session_set_adapter(sprig_session *session,
+                                               const char *name);
 
 /* Bytes of device memory: the model's weights and this session's. */
 SPRIG_API uint64_t sprig_session_device_bytes(const sprig_session *session);

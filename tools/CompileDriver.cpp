@@ -186,6 +186,9 @@ LogicalResult Driver::transform() {
       failed(addAdapter(*module, options.adapter, options.adapterScale,
                         *weights)))
     return failure();
+  if (!options.switchable.empty() &&
+      failed(addSwitchableAdapters(*module, options.switchable, *weights)))
+    return failure();
   if (!options.keepTokens.empty() &&
       failed(keepTokensOf(*module, options.keepTokens, *weights)))
     return failure();

@@ -3,6 +3,7 @@
 #define SPRIG_TOOLS_COMPILEDRIVER_H
 
 #include "codegen/Package/PackageWriter.h"
+#include "lib/Import/Adapter.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include <map>
@@ -20,6 +21,7 @@ struct CompileOptions {
       passPipeline;    ///< textual, of the passes between import and lowering
   std::string adapter; ///< a folder of a LoRA adapter, or empty
   double adapterScale = 1;
+  std::vector<SwitchableAdapter> switchable; ///< that sessions choose from
   std::string keepTokens; ///< a file of the token ids that stay, or empty
   std::string calibrationText; ///< a file for passes that need activations
   std::string calibrationCache; ///< folder for what they gather; empty: none

@@ -5,6 +5,7 @@
 #include "tools/CompileDriver.h"
 #include "tools/Compression.h"
 #include "tools/Inspect/Report.h"
+#include "llvm/Support/FileSystem.h"
 #include <CLI/CLI.hpp>
 #include <iomanip>
 #include <iostream>
@@ -30,6 +31,7 @@ Examples:
   llm-compile model.gguf -o wide.sprig --tree=64
   llm-compile model.gguf -o fast.sprig --draft=skip:auto --calibrate=book.txt
   llm-compile model.gguf -o tuned.sprig --adapter=my-lora
+  llm-compile model.gguf -o both.sprig --switch-adapter=chat=a --switch-adapter=code=b
   llm-compile model.gguf -o small.sprig --prune=layers:4 --prune=ffn:0.2 --calibrate=book.txt
   llm-compile model.gguf -o sparse.sprig --prune=2:4:sparsegpt,w:4,group:64 --calibrate=book.txt
 )";
@@ -109,7 +111,7 @@ bool writeHtml(const std::string &path, const std::string &package) {
 int main(int argc, char **argv) {
   CompileOptions options;
   std::string preset = "as-is", emit = "package", quantize, htmlReport;
-  std::vector<std::string> prune, drafts;
+  std::vector<std::string> prune, drafts, switchable;
   options.calibrationCache = defaultCalibrationCache();
   // As wide as the logits of a self-test: larger trees would need more memory.
   options.treeNodes = 16;
@@ -174,6 +176,11 @@ int main(int argc, char **argv) {
       ->capture_default_str();
   app.add_flag("--keep-adapter", keepAdapter,
                "leave it beside the weights, which keep their bytes");
+  app.add_option("--switch-adapter", switchable,
+                 "an adapter that sessions can switch to by NAME (llm-run "
+                 "--adapter), beside the weights; may be given again")
+      ->type_name("NAME=FOLDER")
+      ->allow_extra_args(false);
   app.add_option("--calibrate", options.calibrationText,
                  "a text for methods that look at activations")
       ->check(CLI::ExistingFile);
@@ -260,6 +267,14 @@ int main(int argc, char **argv) {
   if (!chosen)
     return usage("expects a preset of --list-presets, but got '" + preset +
                  "'");
+  for (const std::string &text : switchable) {
+    const auto [name, adapter] = StringRef(text).split('=');
+    if (name.empty() || !::llvm::sys::fs::is_directory(adapter))
+      return usage("expects NAME=FOLDER of an adapter in --switch-adapter, but "
+                   "got '" + text + "'");
+    options.switchable.push_back(
+        {name.str(), adapter.str(), options.adapterScale});
+  }
   if (options.passPipeline.empty()) {
     std::string passes;
     auto add = [&](const std::string &more) {

@@ -19,7 +19,7 @@ static constexpr const char *kExamples = R"(Examples:
 namespace {
 
 struct Arguments {
-  std::string model, against, logits = "last", precision = "f32";
+  std::string model, against, againstAdapter, logits = "last", precision = "f32";
   TextOptions text;
   std::vector<int32_t> tokens;
   OpenOptions open;
@@ -41,6 +41,7 @@ public:
     open.context = arguments.tokens.empty() ? arguments.text.window : int64_t(arguments.tokens.size());
     if (llvm::Error error = read(arguments.model, open, model))
       return error;
+    open.adapter = arguments.againstAdapter;
     if (!arguments.against.empty())
       if (llvm::Error error = read(arguments.against, open, against))
         return error;
@@ -165,6 +166,8 @@ int main(int argc, char **argv) {
       ->check(CLI::IsMember({"last", "first", "all"}))
       ->capture_default_str();
   app.add_option("--against", arguments.against, "Another model: adds KL(other || model) and top-1 agreement");
+  app.add_option("--adapter", arguments.open.adapter, "One of the model's adapters (llm-compile --switch-adapter)");
+  app.add_option("--against-adapter", arguments.againstAdapter, "One of the other model's");
   app.add_option("--precision", arguments.precision, "Of the CPU reference")
       ->check(CLI::IsMember({"f32", "f64"}))
       ->capture_default_str();

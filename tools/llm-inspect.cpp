@@ -152,6 +152,12 @@ void print(const Arguments &args, const Facts &facts) {
               metadata.tensors()->size(),
               humanBytes(facts.package->weightBytes()).c_str(),
               metadata.chunks()->size());
+  if (const auto *adapters = metadata.adapters()) {
+    std::string names;
+    for (const flatbuffers::String *name : *adapters)
+      names += (names.empty() ? "" : ", ") + name->str();
+    std::printf("adapters: %s\n", names.c_str());
+  }
   for (const TargetSummary &target : facts.targets) {
     std::printf("\ntarget %s\n", target.name.c_str());
     std::string needs;
@@ -239,6 +245,10 @@ std::string jsonText(const Arguments &args, const Facts &facts) {
     json.pair("layout", tensor->layout()->c_str());
     json.pair("bytes", tensor->bytes()).close();
   }
+  json.close().key("adapters").open('[');
+  if (const auto *adapters = facts.package->metadata().adapters())
+    for (const flatbuffers::String *name : *adapters)
+      json.value(name->c_str());
   json.close().pair("target", target.name).key("widths").open('[');
   for (uint32_t width : target.widths)
     json.value(width);

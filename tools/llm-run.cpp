@@ -198,7 +198,9 @@ private:
       draftModel.reset(opened);
       speculation.draft_model = opened;
     }
-    return sprig_session_set_sampling(created, &sampling) == SPRIG_OK &&
+    return sprig_session_set_adapter(created, args.adapter.c_str()) ==
+               SPRIG_OK &&
+           sprig_session_set_sampling(created, &sampling) == SPRIG_OK &&
            sprig_session_set_speculation(created, &speculation) == SPRIG_OK;
   }
 

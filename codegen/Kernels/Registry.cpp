@@ -1,5 +1,6 @@
 #include "codegen/Kernels/Registry.h"
 
+#include "codegen/Kernels/AdapterChoice.h"
 #include "codegen/Kernels/Attention.h"
 #include "codegen/Kernels/AttentionCombine.h"
 #include "codegen/Kernels/AttentionGroups.h"
@@ -66,6 +67,7 @@ template <typename Spec> constexpr Family familyOf() {
 
 // In alphabetical order.
 constexpr Family kFamilies[] = {
+    familyOf<AdapterChoiceSpec>(),
     familyOf<AttentionSpec>(),
     familyOf<AttentionCombineSpec>(),
     familyOf<AttentionGroupsSpec>(),

@@ -1,4 +1,5 @@
 // Experts: which a token goes to, and the products with their weights alone.
+#include "codegen/Kernels/AdapterChoice.h"
 #include "codegen/Kernels/ExpertLinear.h"
 #include "codegen/Kernels/Route.h"
 #include "codegen/Lowering/OpLowerings.h"
@@ -31,6 +32,21 @@ LogicalResult lowerRoute(ProgramLowering &p, RouteOp op) {
                     rows, "route");
 }
 
+LogicalResult lowerAdapterChoice(ProgramLowering &p, AdapterChoiceOp op) {
+  FailureOr<Value> gains = p.vectorWeight(op.getGains(), op);
+  if (failed(gains))
+    return failure();
+  AdapterChoiceSpec spec;
+  spec.adapters = cast<RankedTensorType>(op.getGains().getType()).getDimSize(0);
+  const int64_t rows = p.rowsOf(op.getPositions());
+  const Operand operands[] = {{"control", p.controlView()},
+                              {"gains", *gains},
+                              {"ids", p.allocate(op.getIds(), rows)},
+                              {"gain", p.allocate(op.getGain(), rows)}};
+  return p.dispatch(op, AdapterChoiceSpec::kFamily, spec.toAttr(p.context()),
+                    operands, rows, "adapter");
+}
+
 LogicalResult lowerExpertLinear(ProgramLowering &p, ExpertLinearOp op) {
   if (op.getBias())
     return op.emitOpError("expects experts without a bias, which is not "
@@ -51,7 +67,8 @@ LogicalResult lowerExpertLinear(ProgramLowering &p, ExpertLinearOp op) {
   spec.n = shape[1];
   spec.k = shape[2];
   spec.top = cast<RankedTensorType>(op.getIds().getType()).getShape()[1];
-  spec.each = input.getRank() == 3;
+  spec.each = input.getRank() == 3 && input.getDimSize(1) == spec.top &&
+              input.getDimSize(2) == spec.k;
   SmallVector<Operand> operands = weight->named("weight");
   // Of the weights a token reads what its experts have.
   for (Operand &plane : operands)
@@ -78,6 +95,7 @@ LogicalResult lowerExpertLinear(ProgramLowering &p, ExpertLinearOp op) {
 
 ArrayRef<OpLoweringRow> expertLowerings() {
   static const OpLoweringRow rows[] = {
+      loweringOf<AdapterChoiceOp, lowerAdapterChoice>(),
       loweringOf<ExpertLinearOp, lowerExpertLinear>(),
       loweringOf<RouteOp, lowerRoute>(),
   };

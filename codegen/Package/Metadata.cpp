@@ -381,10 +381,17 @@ FailureOr<std::vector<uint8_t>> buildMetadata(ModuleOp module,
   auto targetVector = builder.CreateVector(targets);
   auto goldenVector = builder.CreateVector(goldens);
   auto drafts = writeDrafts(builder, module);
+  Offset<flatbuffers::Vector<Offset<flatbuffers::String>>> adapters;
+  if (auto names = module->getAttrOfType<ArrayAttr>("llm.adapters")) {
+    std::vector<std::string> list;
+    for (auto name : names.getAsRange<StringAttr>())
+      list.push_back(name.str());
+    adapters = builder.CreateVectorOfStrings(list);
+  }
   format::FinishPackageBuffer(
       builder, format::CreatePackage(builder, producer, model, tokenizer, chat,
                                      tensorVector, chunkVector, targetVector,
-                                     goldenVector, drafts));
+                                     goldenVector, drafts, adapters));
   return std::vector<uint8_t>(builder.GetBufferPointer(),
                               builder.GetBufferPointer() + builder.GetSize());
 }

@@ -97,6 +97,19 @@ LogicalResult RouteOp::verify() {
   return success();
 }
 
+LogicalResult AdapterChoiceOp::verify() {
+  const int64_t rows = getPositions().getType().getDimSize(0);
+  const int64_t one[] = {rows, 1};
+  if (differ(getIds().getType().getShape(), one) ||
+      differ(getGain().getType().getShape(), one)) // C1
+    return emitOpError("expects results Tx1, but got ")
+           << shapeText(getIds().getType().getShape()) << " and "
+           << shapeText(getGain().getType().getShape());
+  if (const int64_t count = getGains().getType().getDimSize(0); count < 1) // C2
+    return emitOpError("expects at least one gain, but got ") << count;
+  return success();
+}
+
 LogicalResult ExpertLinearOp::verify() {
   auto input = getInput().getType(), ids = getIds().getType(),
        weight = getWeight().getType(), result = getResult().getType();
@@ -109,15 +122,21 @@ LogicalResult ExpertLinearOp::verify() {
     return emitOpError("expects ids Txk, but got ")
            << shapeText(ids.getShape());
   int64_t rows = ids.getDimSize(0), chosen = ids.getDimSize(1);
-  bool shared = !differ(input.getShape(), {rows, k}),
-       own = !differ(input.getShape(), {rows, chosen, k});
-  if (!shared && !own) // C3
+  // Of more than two dimensions the later ones may be any that split a row.
+  auto isRow = [&](RankedTensorType type, int64_t elements) {
+    return type.getRank() >= 2 && !differ(type.getDimSize(0), rows) &&
+           !ShapedType::isDynamicShape(type.getShape().drop_front()) &&
+           ShapedType::getNumElements(type.getShape().drop_front()) == elements;
+  };
+  bool own = !differ(input.getShape(), {rows, chosen, k});
+  if (!own && !isRow(input, k)) // C3
     return emitOpError("expects an input Tx")
            << k << " or Tx" << chosen << 'x' << k << ", but got " << input;
   SmallVector<int64_t> expected = {rows, n};
   if (!getCombine())
     expected.insert(expected.begin() + 1, chosen);
-  if (differ(result.getShape(), expected)) // C4
+  if (differ(result.getShape(), expected) &&
+      !(getCombine() && isRow(result, n))) // C4
     return emitOpError("expects a result ")
            << shapeText(expected) << ", but got "
            << shapeText(result.getShape());

@@ -150,17 +150,43 @@ def LLM_RouteOp
   let hasVerifier = 1;
 }
 
+def LLM_AdapterChoiceOp : LLM_Op<"adapter_choice", [Pure]> {
+  let summary = "Which of several adapters a session uses, for each token";
+  let description = [{
+    The number of a session's adapter less one, and its gain; 0 and 0 where it uses none, so that what a product of
+    chosen weights adds is nothing. All tokens of a step have the same. The number is part of a session's state, not of
+    the function: see `sprig_session_set_adapter`.
+
+    - (C1) `ids` and `gain` are `Tx1`, of i32 and f32.
+    - (C2) there is at least one gain.
+
+    ```mlir
+    %ids, %gain = llm.adapter_choice %positions of %gains : tensor<?xi32>, tensor<2xf32> -> tensor<?x1xi32>, tensor<?x1xf32>
+    %a = llm.expert_linear %x, %ids, %A : tensor<?x64xf32>, tensor<?x1xi32>, tensor<2x8x64xf16> -> tensor<?x1x8xf32>
+    %y = llm.expert_linear %a, %ids, %B combine(%gain : tensor<?x1xf32>) residual(%w : tensor<?x64xf32>)
+        : tensor<?x1x8xf32>, tensor<?x1xi32>, tensor<2x64x8xf16> -> tensor<?x64xf32>
+    ```
+  }];
+  let arguments = (ins LLM_I32Vector:$positions, LLM_FloatVector:$gains);
+  let results = (outs RankedTensorOf<[I32]>:$ids, RankedTensorOf<[F32]>:$gain);
+  let assemblyFormat = [{
+    $positions `of` $gains attr-dict `:` type($positions) `,` type($gains) `->` type($ids) `,` type($gain)
+  }];
+  let hasVerifier = 1;
+}
+
 def LLM_ExpertLinearOp : LLM_Op<"expert_linear", [Pure, AttrSizedOperandSegments]> {
   let summary = "Product with the weights of the chosen experts";
   let description = [{
     With `k` experts a token, `y[t,j] = weight[ids[t,j]] * x[t]` (`x` `TxK`) or
     `* x[t,j]` (`x` `TxkxK`). With `combine` the results of a token are summed, each
-    times its weight: `y[t] = sum_j combine[t,j] * …`, and a residual is added.
+    times its weight: `y[t] = sum_j combine[t,j] * …`, and a residual is added. As with
+    `llm.linear`, rows of one expert a token may be split in two dimensions.
 
     - (C1) the weight is `XxNxK`, all dimensions static.
     - (C2) `ids` is `Txk`.
-    - (C3) `x` is `TxK` or `TxkxK`.
-    - (C4) the result is `TxkxN`, with `combine` `TxN`.
+    - (C3) `x` is `TxK` or `TxkxK`, or `TxHxE` with `H*E = K`.
+    - (C4) the result is `TxkxN`, with `combine` `TxN` or `TxHxE` with `H*E = N`.
     - (C5) `combine` has the shape of `ids`.
     - (C6) the bias is `XxN`.
     - (C7) a residual has the shape of the result, and needs `combine`.

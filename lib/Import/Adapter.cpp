@@ -3,6 +3,7 @@
 #include "dialects/LLM/LLM.h"
 #include "lib/Import/TensorNames.h"
 #include "lib/Weights/WeightTypes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -43,14 +44,33 @@ public:
   Adder(ModuleOp module, StringRef folder, double scale, WeightStore &store)
       : module(module), folder(folder), scale(scale), store(store) {}
 
+  LogicalResult open() { return failure(failed(readConfig()) || failed(openWeights())); }
+
+  /// Beside the products that it changes, for good.
   LogicalResult run() {
-    if (failed(readConfig()) || failed(openWeights()))
+    if (failed(open()))
       return failure();
-    SmallVector<LinearOp> products;
-    module.walk([&](LinearOp linear) { products.push_back(linear); });
-    for (LinearOp linear : products)
+    for (LinearOp linear : productsOf(module))
       if (failed(change(linear)))
         return failure();
+    return checkUse();
+  }
+
+  static SmallVector<LinearOp> productsOf(ModuleOp module) {
+    SmallVector<LinearOp> products;
+    module.walk([&](LinearOp linear) { products.push_back(linear); });
+    return products;
+  }
+
+  /// What is added to a product: up · down · x, times factor().
+  struct Branch {
+    Value down, up; ///< [r, K] and [N, r]; null where the adapter leaves the product
+  };
+  FailureOr<Branch> branchOf(LinearOp linear, OpBuilder &builder);
+  double factor() const { return scale * alpha / (byRoot ? std::sqrt(double(rank)) : double(rank)); }
+
+  /// Whether all that the adapter changes was found.
+  LogicalResult checkUse() {
     for (auto &[name, pair] : pairs)
       if (!used.count(name))
         return module.emitError() << "'" << folder << "' changes '" << name
@@ -125,47 +145,19 @@ private:
   }
 
   LogicalResult change(LinearOp linear) {
-    // The file's tensor, and which of its rows.
-    Value weight = linear.getWeight();
-    SliceOp rows;
-    while (Operation *op = weight.getDefiningOp()) {
-      if (auto slice = dyn_cast<SliceOp>(op))
-        rows = slice;
-      if (isa<WeightOp>(op) || op->getNumOperands() == 0)
-        break;
-      weight = op->getOperand(0);
-    }
-    auto tensor = weight.getDefiningOp<WeightOp>();
-    if (!tensor || !tensor.getKey())
-      return success();
-    const std::string name = productName(*tensor.getKey());
-    const auto found = pairs.find(name);
-    const auto shape = cast<ShapedType>(linear.getWeight().getType()).getShape();
-    if (found == pairs.end() || shape.size() != 2)
-      return success();
-    const auto [down, up] = found->second;
-    const int64_t wholeRows = rows ? cast<ShapedType>(rows.getInput().getType()).getDimSize(0) : shape[0];
-    if (down->shape[1] != shape[1] || up->shape[0] != wholeRows)
-      return linear.emitOpError("expects an adapter of ")
-             << wholeRows << "x" << rank << " and " << rank << "x" << shape[1] << " for '" << name << "', but got "
-             << up->shape[0] << "x" << up->shape[1] << " and " << down->shape[0] << "x" << down->shape[1]
-             << "; is it for another model?";
-    used.insert(name);
-
     OpBuilder builder(linear);
     builder.setInsertionPointAfter(linear);
+    FailureOr<Branch> branch = branchOf(linear, builder);
+    if (failed(branch) || !branch->down)
+      return failure(failed(branch));
     const Location loc = linear.getLoc();
-    Value A = read(builder, loc, *down), B = read(builder, loc, *up);
-    const double factor = scale * alpha / (byRoot ? std::sqrt(double(rank)) : double(rank));
-    auto factors = DenseElementsAttr::get(RankedTensorType::get({rank}, builder.getF32Type()), float(factor));
-    A = ScaleAxisOp::create(builder, loc, A.getType(), A, WeightOp::create(builder, loc, factors), uint64_t(0));
-    if (rows && rows.getAxis() == 0)
-      B = SliceOp::create(builder, loc, B, rows.getBegin(), rows.getEnd(), 0);
-    B = inOrder(builder, linear, B);
+    auto factors = DenseElementsAttr::get(RankedTensorType::get({rank}, builder.getF32Type()), float(factor()));
+    Value A = ScaleAxisOp::create(builder, loc, branch->down.getType(), branch->down,
+                                  WeightOp::create(builder, loc, factors), uint64_t(0));
     const auto input = cast<RankedTensorType>(linear.getInput().getType());
     Value between = LinearOp::create(builder, loc, RankedTensorType::get({input.getDimSize(0), rank}, builder.getF32Type()),
                                      linear.getInput(), A);
-    auto sum = LinearOp::create(builder, loc, linear.getType(), between, B, /*bias=*/Value(), linear.getResult());
+    auto sum = LinearOp::create(builder, loc, linear.getType(), between, branch->up, /*bias=*/Value(), linear.getResult());
     linear.getResult().replaceAllUsesExcept(sum.getResult(), sum);
     return success();
   }
@@ -212,6 +204,161 @@ private:
 
 } // namespace
 
+FailureOr<Adder::Branch> Adder::branchOf(LinearOp linear, OpBuilder &builder) {
+  // The file's tensor, and which of its rows.
+  Value weight = linear.getWeight();
+  SliceOp rows;
+  while (Operation *op = weight.getDefiningOp()) {
+    if (auto slice = dyn_cast<SliceOp>(op))
+      rows = slice;
+    if (isa<WeightOp>(op) || op->getNumOperands() == 0)
+      break;
+    weight = op->getOperand(0);
+  }
+  auto tensor = weight.getDefiningOp<WeightOp>();
+  if (!tensor || !tensor.getKey())
+    return Branch();
+  const std::string name = productName(*tensor.getKey());
+  const auto found = pairs.find(name);
+  const auto shape = cast<ShapedType>(linear.getWeight().getType()).getShape();
+  if (found == pairs.end() || shape.size() != 2)
+    return Branch();
+  const auto [down, up] = found->second;
+  const int64_t wholeRows = rows ? cast<ShapedType>(rows.getInput().getType()).getDimSize(0) : shape[0];
+  if (down->shape[1] != shape[1] || up->shape[0] != wholeRows)
+    return linear.emitOpError("expects an adapter of ")
+               << wholeRows << "x" << rank << " and " << rank << "x" << shape[1] << " for '" << name << "', but got "
+               << up->shape[0] << "x" << up->shape[1] << " and " << down->shape[0] << "x" << down->shape[1]
+               << "; is it for another model?",
+           failure();
+  used.insert(name);
+  const Location loc = linear.getLoc();
+  Value A = read(builder, loc, *down), B = read(builder, loc, *up);
+  if (rows && rows.getAxis() == 0)
+    B = SliceOp::create(builder, loc, B, rows.getBegin(), rows.getEnd(), 0);
+  return Branch{A, inOrder(builder, linear, B)};
+}
+
 LogicalResult mlir::llm::addAdapter(ModuleOp module, StringRef folder, double scale, WeightStore &store) {
   return Adder(module, folder, scale, store).run();
+}
+
+namespace {
+
+/// Several adapters beside a module's products, of which a session uses one or none.
+class Choice {
+public:
+  Choice(ModuleOp module, ArrayRef<SwitchableAdapter> adapters, WeightStore &store) : module(module) {
+    for (const SwitchableAdapter &adapter : adapters)
+      adders.push_back(std::make_unique<Adder>(module, adapter.folder, adapter.scale, store));
+  }
+
+  LogicalResult run(ArrayRef<SwitchableAdapter> adapters) {
+    SmallVector<StringRef> names;
+    for (const SwitchableAdapter &adapter : adapters) {
+      if (adapter.name.empty() || llvm::is_contained(names, adapter.name))
+        return module.emitError() << "expects adapters of different names, but got '" << adapter.name << "' for '"
+                                  << adapter.folder << "'";
+      names.push_back(adapter.name);
+    }
+    for (auto &adder : adders)
+      if (failed(adder->open()))
+        return failure();
+    for (auto function : module.getOps<func::FuncOp>())
+      if (!function.isExternal() && failed(change(function)))
+        return failure();
+    for (auto &adder : adders)
+      if (failed(adder->checkUse()))
+        return failure();
+    module->setAttr("llm.adapters", Builder(module.getContext()).getStrArrayAttr(names));
+    return success();
+  }
+
+private:
+  LogicalResult change(func::FuncOp function) {
+    auto builder = OpBuilder::atBlockBegin(&function.getBody().front());
+    const Location loc = function.getLoc();
+    SmallVector<float> gains;
+    for (auto &adder : adders)
+      gains.push_back(float(adder->factor()));
+    const auto vector = RankedTensorType::get({int64_t(gains.size())}, builder.getF32Type());
+    Value numbers = WeightOp::create(builder, loc, DenseElementsAttr::get(vector, ArrayRef<float>(gains)));
+    const int64_t one[] = {ShapedType::kDynamic, 1};
+    auto choice = AdapterChoiceOp::create(builder, loc, RankedTensorType::get(one, builder.getI32Type()),
+                                          RankedTensorType::get(one, builder.getF32Type()), function.getArgument(1), numbers);
+    SmallVector<LinearOp> products;
+    function.walk([&](LinearOp linear) { products.push_back(linear); });
+    for (LinearOp linear : products)
+      if (failed(change(linear, choice)))
+        return failure();
+    return success();
+  }
+
+  LogicalResult change(LinearOp linear, AdapterChoiceOp choice) {
+    OpBuilder builder(linear);
+    builder.setInsertionPointAfter(linear);
+    const Location loc = linear.getLoc();
+    const auto shape = cast<ShapedType>(linear.getWeight().getType()).getShape();
+    SmallVector<Adder::Branch> branches;
+    int64_t rank = 0;
+    Type element;
+    for (auto &adder : adders) {
+      FailureOr<Adder::Branch> branch = adder->branchOf(linear, builder);
+      if (failed(branch))
+        return failure();
+      branches.push_back(*branch);
+      if (!branch->down)
+        continue;
+      for (Value part : {branch->down, branch->up}) {
+        const Type own = cast<ShapedType>(part.getType()).getElementType();
+        if (element && own != element)
+          return linear.emitOpError("expects adapters of one type of numbers, but got ") << element << " and " << own;
+        element = own;
+      }
+      rank = std::max(rank, cast<ShapedType>(branch->down.getType()).getDimSize(0));
+    }
+    if (!element)
+      return success();
+    // Ranks that an adapter does not have, and all of one that leaves this product, are zeros.
+    const auto zeros = [&](int64_t rows, int64_t columns) -> Value {
+      const auto type = RankedTensorType::get({rows, columns}, element);
+      return WeightOp::create(builder, loc, DenseElementsAttr::get(type, builder.getFloatAttr(element, 0)));
+    };
+    const auto filled = [&](Value part, int64_t rows, int64_t columns) -> Value {
+      if (!part)
+        return zeros(rows, columns);
+      const auto own = cast<ShapedType>(part.getType()).getShape();
+      const unsigned axis = own[0] == rows ? 1 : 0;
+      const int64_t missing = axis ? columns - own[1] : rows - own[0];
+      if (missing == 0)
+        return part;
+      return ConcatOp::create(builder, loc, ValueRange{part, axis ? zeros(rows, missing) : zeros(missing, columns)}, axis);
+    };
+    SmallVector<Value> downs, ups;
+    for (const Adder::Branch &branch : branches) {
+      downs.push_back(filled(branch.down, rank, shape[1]));
+      ups.push_back(filled(branch.up, shape[0], rank));
+    }
+    const auto stacked = [&](ArrayRef<Value> parts, int64_t rows, int64_t columns) -> Value {
+      Value all = ConcatOp::create(builder, loc, parts, 0);
+      return ReshapeOp::create(builder, loc, RankedTensorType::get({int64_t(parts.size()), rows, columns}, element), all);
+    };
+    const auto between = RankedTensorType::get({ShapedType::kDynamic, 1, rank}, builder.getF32Type());
+    Value narrow = ExpertLinearOp::create(builder, loc, between, linear.getInput(), choice.getIds(),
+                                          stacked(downs, rank, shape[1]), /*combine=*/Value(), /*bias=*/Value(),
+                                          /*residual=*/Value());
+    auto sum = ExpertLinearOp::create(builder, loc, linear.getType(), narrow, choice.getIds(), stacked(ups, shape[0], rank),
+                                      choice.getGain(), /*bias=*/Value(), linear.getResult());
+    linear.getResult().replaceAllUsesExcept(sum.getResult(), sum);
+    return success();
+  }
+
+  ModuleOp module;
+  SmallVector<std::unique_ptr<Adder>> adders;
+};
+
+} // namespace
+
+LogicalResult mlir::llm::addSwitchableAdapters(ModuleOp module, ArrayRef<SwitchableAdapter> adapters, WeightStore &store) {
+  return Choice(module, adapters, store).run(adapters);
 }

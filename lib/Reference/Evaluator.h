@@ -30,6 +30,8 @@ struct Options {
   /// Floats of a cache (f16, bf16) are kept in the evaluator's precision unless this is set; quantised caches are
   /// always quantised.
   bool roundCaches = false;
+  /// Which of a module's adapters are used, from 1; 0: none.
+  uint32_t adapter = 0;
 };
 
 /// Sees ops as they are evaluated. Tensors are cheap to keep.

@@ -196,15 +196,12 @@ void mlir::llm::rebaseSources(ModuleOp module, StringRef fromFolder,
 
 std::string mlir::llm::declareSource(ModuleOp module, StringRef name, const WeightSource &file, StringRef path,
                                      const WeightStore &store) {
-  OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
+  SymbolTable symbols(module);
+  OpBuilder builder(module.getContext()); // nowhere yet, so that its name may still change
   auto source = SourceOp::create(builder, module.getLoc(), builder.getStringAttr(name),
                                  builder.getStringAttr(relativePath(path, store.folder().empty() ? "." : store.folder())),
                                  builder.getStringAttr(file.formatName()),
                                  builder.getI64IntegerAttr(int64_t(file.fileBytes())),
                                  builder.getStringAttr(::llvm::utohexstr(file.fingerprint(), true, 16)));
-  SymbolTable symbols(module);
-  symbols.remove(source);
-  std::string symbol = symbols.insert(source).str();
-  source->moveBefore(&module.getBody()->front());
-  return symbol;
+  return symbols.insert(source, module.getBody()->begin()).str();
 }

@@ -110,6 +110,17 @@ sprig_code sprig_model_open(const char *path,
 
 void sprig_model_close(sprig_model *model) { delete model; }
 
+size_t sprig_model_adapter_count(const sprig_model *model) {
+  const auto *names = model ? model->model->metadata().adapters() : nullptr;
+  return names ? names->size() : 0;
+}
+
+const char *sprig_model_adapter_name(const sprig_model *model, size_t index) {
+  return index < sprig_model_adapter_count(model)
+             ? model->model->metadata().adapters()->Get(uint32_t(index))->c_str()
+             : nullptr;
+}
+
 sprig_code sprig_model_verify(sprig_model *model) {
   return guarded([&]() -> Status {
     if (Status status = needs(model, "model"); !status.ok())

@@ -116,6 +116,12 @@ sprig_code sprig_session_truncate(sprig_session *session, size_t length) {
                    [&](Session &held) { return held.truncate(length); });
 }
 
+sprig_code sprig_session_set_adapter(sprig_session *session, const char *name) {
+  return onSession(session, [&](Session &held) {
+    return held.setAdapter(name ? name : "");
+  });
+}
+
 uint64_t sprig_session_device_bytes(const sprig_session *session) {
   if (!session)
     return 0;

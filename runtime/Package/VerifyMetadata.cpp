@@ -80,6 +80,18 @@ Status verifyGoldens(const format::Package &package) {
   return {};
 }
 
+/// Sessions find adapters by name.
+Status verifyAdapters(const format::Package &package) {
+  if (!package.adapters())
+    return {};
+  std::set<std::string_view> names;
+  for (const flatbuffers::String *name : *package.adapters())
+    if (name->size() == 0 || !names.insert(name->string_view()).second)
+      return corrupt(concat("adapters: expects different names, but got '",
+                            name->string_view(), "'"));
+  return {};
+}
+
 /// Every target has the programs of each draft.
 Status verifyDrafts(const format::Package &package) {
   if (!package.drafts())
@@ -135,6 +147,8 @@ Status verifyMetadata(const format::Package &package, uint64_t weightBytes) {
       return status.within(where);
   }
   if (Status status = verifyDrafts(package); !status.ok())
+    return status;
+  if (Status status = verifyAdapters(package); !status.ok())
     return status;
   return verifyGoldens(package);
 }

@@ -128,7 +128,32 @@ std::vector<uint32_t> Session::innerWidths() const {
 
 StepInput Session::input(uint32_t base, const uint32_t *tokens,
                          uint32_t count) const {
-  return {base, tokens, count, capacity(), sampling};
+  return {base, tokens, count, capacity(), sampling, adapter};
+}
+
+Status Session::setAdapter(std::string_view name) {
+  uint32_t number = 0;
+  if (!name.empty()) {
+    std::string names;
+    if (const auto *adapters = owner->metadata().adapters())
+      for (uint32_t i = 0; i < adapters->size(); ++i) {
+        const std::string_view known = adapters->Get(i)->string_view();
+        names += (i ? ", " : "") + std::string(known);
+        if (known == name)
+          number = i + 1;
+      }
+    if (number == 0)
+      return {StatusCode::InvalidArgument,
+              concat("expects one of the package's adapters (",
+                     names.empty() ? "it has none" : names, "), but got '",
+                     name, "'")};
+  }
+  if (number == adapter)
+    return {};
+  if (Status status = truncate(0); !status.ok())
+    return status;
+  adapter = number;
+  return {};
 }
 
 Status Session::checkFeed(const uint32_t *tokens, size_t count) const {

@@ -58,6 +58,13 @@ public:
   Status setSampling(const Sampling &sampling);
   const Sampling &sampled() const { return sampling; }
 
+  /// Uses the adapter of that name of the package from now on; an empty name:
+  /// none. The sequence is forgotten, since another model made its keys and
+  /// values.
+  Status setAdapter(std::string_view name);
+  /// Its number in the package, from 1; 0: none.
+  uint32_t adapterUsed() const { return adapter; }
+
   /// Feeds tokens without asking for anything.
   Status append(const uint32_t *tokens, size_t count);
   /// Feeds tokens; writes `count` rows of `vocabulary` logits, one after each.
@@ -157,6 +164,7 @@ private:
   std::shared_ptr<Model> owner;
   SessionOptions options;
   Sampling sampling;
+  uint32_t adapter = 0;
   std::shared_ptr<void> memory; ///< what the model holds for this session
   SessionBuffers buffers;
   std::shared_ptr<vulkan::CommandPool> pool;

@@ -69,6 +69,11 @@ Status readHeader(const MappedFile &file, const Package &package,
     return refuse(StatusCode::InvalidArgument, "expects a session of target '",
                   target.name()->string_view(),
                   "', but it was saved with another");
+  const auto *adapters = package.metadata().adapters();
+  if (const uint32_t count = adapters ? adapters->size() : 0;
+      head.adapter > count)
+    return refuse(StatusCode::Corrupt, "expects one of ", count,
+                  " adapters, but got ", head.adapter);
   return {};
 }
 
@@ -121,6 +126,7 @@ Status Session::save(const std::string &path, std::string_view note) {
   head.version = kVersion;
   head.tokens = uint32_t(known.size());
   head.cached = filled;
+  head.adapter = adapter;
   head.package = owner->package().identity();
   head.target = nameHash(target);
   head.noteBytes = note.size();
@@ -192,6 +198,7 @@ Status Session::load(const std::string &path, std::string &note) {
     return status;
   known.assign(tokens.begin(), tokens.end());
   filled = head.cached;
+  adapter = head.adapter;
   return {};
 }
 

@@ -31,7 +31,7 @@ struct Header {
   uint32_t version;
   uint32_t tokens; ///< of the sequence
   uint32_t cached; ///< leading tokens whose keys and values are in the file
-  uint32_t reserved;
+  uint32_t adapter; ///< of the package's, from 1; 0: none
   uint64_t package; ///< hash of the metadata of the package
   uint64_t target;  ///< hash of the target's name
   uint64_t noteBytes;

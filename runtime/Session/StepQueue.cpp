@@ -10,9 +10,9 @@ namespace {
 constexpr uint32_t kMostTokens = 65536 / 4;
 
 /// The words of the control block that the host sets; the rest starts at 0.
-std::array<uint32_t, format::Accepted + 1>
+std::array<uint32_t, format::Adapter + 1>
 controlWords(const StepInput &input) {
-  std::array<uint32_t, format::Accepted + 1> words{};
+  std::array<uint32_t, format::Adapter + 1> words{};
   auto number = [](float value) {
     uint32_t bits;
     std::memcpy(&bits, &value, 4);
@@ -30,6 +30,7 @@ controlWords(const StepInput &input) {
   words[format::MinP] = number(sampling.minP);
   words[format::RepeatPenalty] = number(sampling.repeatPenalty);
   words[format::RepeatLastN] = sampling.repeatLastN;
+  words[format::Adapter] = input.adapter;
   return words;
 }
 
@@ -71,7 +72,7 @@ Status StepQueue::recordPrologue(VkCommandBuffer commands,
       !status.ok())
     return status;
   auto words = controlWords(input);
-  const size_t count = input.guesses ? words.size() - 1 : words.size();
+  const size_t count = input.guesses ? size_t(format::Accepted) : words.size();
   vk.CmdUpdateBuffer(commands, control, 0, 4 * count, words.data());
   if (input.parents) {
     std::array<uint32_t, format::kMostNodes / 4> packed{};

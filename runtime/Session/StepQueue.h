@@ -18,6 +18,7 @@ struct StepInput {
   uint32_t count = 0;
   uint32_t capacity = 0;
   Sampling sampling;
+  uint32_t adapter = 0; ///< of the package's, from 1; 0: none
   /// Of a tree's nodes: one a token, kNoParent at roots; null otherwise.
   const uint8_t *parents = nullptr;
   /// The next step guesses: what the last tree accepted stays known.

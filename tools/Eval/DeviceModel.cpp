@@ -29,6 +29,8 @@ public:
     info.struct_bytes = sizeof(info);
     if (sprig_model_get_info(model, &info) != SPRIG_OK || sprig_session_create(model, nullptr, &session) != SPRIG_OK)
       return failed(path);
+    if (sprig_session_set_adapter(session, given.adapter.c_str()) != SPRIG_OK)
+      return failed(path);
     return llvm::Error::success();
   }
 

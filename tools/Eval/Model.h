@@ -15,6 +15,7 @@ struct OpenOptions {
   int64_t context = 0;  ///< tokens of one sequence that will be evaluated
   std::string function; ///< of IR; empty: @forward, or the only one
   std::string device, target;
+  std::string adapter; ///< of those that can be switched; empty: none
 };
 
 class EvalModel {

@@ -38,6 +38,18 @@ public:
     reference::Options settings;
     settings.precision = options.precision, settings.threads = options.threads;
     settings.cacheBytes = options.cacheBytes;
+    if (!options.adapter.empty()) {
+      std::string names;
+      if (auto list = (*module)->getAttrOfType<ArrayAttr>("llm.adapters"))
+        for (auto [i, name] : llvm::enumerate(list.getAsRange<StringAttr>())) {
+          names += (i ? ", " : "") + name.str();
+          if (name == options.adapter)
+            settings.adapter = uint32_t(i) + 1;
+        }
+      if (settings.adapter == 0)
+        return llvm::createStringError("'" + path + "' expects one of its adapters (" +
+                                       (names.empty() ? "it has none" : names) + "), but got '" + options.adapter + "'");
+    }
     evaluator = reference::Evaluator::create(*module, files, settings);
     return llvm::Error::success();
   }

@@ -50,6 +50,9 @@ bool parseArguments(int argc, char **argv, Arguments &args, int &exitCode) {
                  "Guesses of a step at most, with the token before them; 0: as "
                  "many as the package takes (0)");
   options.flag("--chain", args.chain, "Guesses in a row, without branches");
+  options.text("--adapter", args.adapter, "NAME",
+               "Uses one of the package's adapters (llm-compile "
+               "--switch-adapter); llm-inspect lists them");
   options.text("--save-session", args.saveSession, "FILE",
                "At the end, saves the text so far with all that was computed");
   options.text("--load-session", args.loadSession, "FILE",

@@ -11,7 +11,7 @@ namespace sprig::tools {
 struct Arguments {
   std::string model, prompt, file, device, target, weights = "auto", cache;
   std::string speculate = "off", draftModel;
-  std::string saveSession, loadSession;
+  std::string saveSession, loadSession, adapter;
   std::vector<uint32_t> tokens;
   std::vector<std::string> stops;
   uint64_t count = 128, topK = 0, seed = 0, lastN = 64, tree = 0;

@@ -211,14 +211,18 @@ void ChannelGroups::Builder::visit(Operation *op) {
       .Case<ExpertLinearOp>([&](ExpertLinearOp op) {
         const unsigned in = unsigned(shaped(op.getInput()).getRank()) - 1;
         const unsigned out = unsigned(shaped(op.getResult()).getRank()) - 1;
-        use(op.getWeightMutable(), 2, op.getInput(), in);
-        use(op.getWeightMutable(), 1, op.getResult(), out);
+        const auto shape = shaped(op.getWeight()).getShape();
+        // Rows of one expert a token may be split in two dimensions, as those of a linear.
+        const bool rows = shaped(op.getInput()).getShape()[in] != shape[2];
+        const bool made = shaped(op.getResult()).getShape()[out] != shape[1];
+        rows ? useRow(op.getWeightMutable(), 2, op.getInput()) : use(op.getWeightMutable(), 2, op.getInput(), in);
+        made ? useRow(op.getWeightMutable(), 1, op.getResult()) : use(op.getWeightMutable(), 1, op.getResult(), out);
         if (OpOperand *bias = first(op.getBiasMutable()))
           use(*bias, 1, op.getResult(), out);
         link(op.getResult(), op.getResidual());
-        for (unsigned d = 1; d < in; ++d)
+        for (unsigned d = 1; d < in && !rows; ++d)
           fix(op.getInput(), d, "it counts experts");
-        for (unsigned d = 1; d < out; ++d)
+        for (unsigned d = 1; d < out && !made; ++d)
           fix(op.getResult(), d, "it counts experts");
       })
       .Case<RopeOp>([&](RopeOp op) {

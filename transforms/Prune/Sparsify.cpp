@@ -52,7 +52,7 @@ private:
   }
 
   bool wants(Operation *op) const {
-    return !productWeights(op).empty() && (head || layerOf(op)) && !readsOutliers(op);
+    return !productWeights(op).empty() && (head || layerOf(op)) && !staysInFloats(op);
   }
 
   LogicalResult run(func::FuncOp function) {

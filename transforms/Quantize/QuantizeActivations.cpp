@@ -30,7 +30,7 @@ struct QuantizeActivationsPass final : llm::impl::QuantizeActivationsPassBase<Qu
     llvm::DenseMap<Value, Value> quantized;
     IRRewriter rewriter(&getContext());
     getOperation().walk([&](Operation *op) {
-      if (productWeights(op).empty() || (!head && !layerOf(op)) || readsOutliers(op))
+      if (productWeights(op).empty() || (!head && !layerOf(op)) || staysInFloats(op))
         return;
       Value x = productInput(op);
       auto type = cast<RankedTensorType>(x.getType());

@@ -53,7 +53,7 @@ private:
   }
 
   bool wants(Operation *op) const {
-    return !productWeights(op).empty() && (head || layerOf(op)) && !readsOutliers(op);
+    return !productWeights(op).empty() && (head || layerOf(op)) && !staysInFloats(op);
   }
 
   LogicalResult quantize(func::FuncOp function) {

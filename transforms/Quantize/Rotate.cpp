@@ -151,7 +151,7 @@ private:
     llvm::MapVector<Value, SmallVector<LinearOp>> byInput;
     getOperation().walk([&](LinearOp linear) {
       if (layerOf(linear) && typeOf(linear.getWeight()).getRank() == 2 && !linear.getGamma() && !linear.getRowScale() &&
-          !readsOutliers(linear))
+          !staysInFloats(linear))
         byInput[linear.getInput()].push_back(linear);
     });
     for (auto &[input, products] : byInput) {

@@ -62,13 +62,27 @@ template <typename F> static LogicalResult evaluateRoute(const OpContext<F> &con
   return success();
 }
 
+template <typename F> static LogicalResult evaluateAdapterChoice(const OpContext<F> &context) {
+  auto op = cast<AdapterChoiceOp>(context.op);
+  const int64_t T = context.get(op.getPositions()).elements();
+  const ArrayRef<F> gains = context.floats(op.getGains());
+  const uint32_t adapter = context.interpreter.options.adapter;
+  if (adapter > gains.size())
+    return op.emitOpError("expects one of ") << gains.size() << " adapters, but got " << adapter;
+  int32_t *ids = context.template make<int32_t>(op.getIds(), T);
+  F *gain = context.make(op.getGain(), T);
+  std::fill_n(ids, T, adapter ? int32_t(adapter) - 1 : 0);
+  std::fill_n(gain, T, adapter ? gains[adapter - 1] : F(0));
+  return success();
+}
+
 template <typename F> static LogicalResult evaluateExpertLinear(const OpContext<F> &context) {
   auto op = cast<ExpertLinearOp>(context.op);
   const Tensor &x = context.get(op.getInput()), &w = context.get(op.getWeight());
   const ArrayRef<int32_t> ids = context.ints(op.getIds());
   const size_t T = size_t(context.get(op.getIds()).rows()), k = size_t(context.get(op.getIds()).width());
   const size_t X = size_t(w.rows()), N = size_t(w.shape()[1]), K = size_t(w.shape()[2]);
-  const bool apart = x.shape().size() == 3; // x[t, j] rather than x[t] for all j
+  const bool apart = size_t(x.elements()) == T * k * K; // x[t, j] rather than x[t] for all j
   const auto bias = context.optional(op.getBias()), combine = context.optional(op.getCombine());
   const auto residual = context.optional(op.getResidual());
   for (int32_t id : ids)
@@ -101,6 +115,7 @@ template <typename F> static LogicalResult evaluateExpertLinear(const OpContext<
 
 template <typename F> void reference::addExpertOps(OpTable<F> &table) {
   table[TypeID::get<RouteOp>()] = {evaluateRoute<F>};
+  table[TypeID::get<AdapterChoiceOp>()] = {evaluateAdapterChoice<F>};
   table[TypeID::get<ExpertLinearOp>()] = {evaluateExpertLinear<F>};
 }
 template void reference::addExpertOps<float>(OpTable<float> &);

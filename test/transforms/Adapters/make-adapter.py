@@ -16,9 +16,10 @@ parser.add_argument("--rank", type=int, default=4)
 parser.add_argument("--alpha", type=float, default=8)
 parser.add_argument("--type", default="LORA")
 parser.add_argument("--bias", default="none")
+parser.add_argument("--seed", type=int, default=7)
 args = parser.parse_args()
 args.folder.mkdir(parents=True, exist_ok=True)
-numbers = random.Random(7)
+numbers = random.Random(args.seed)
 header, data = {}, b""
 for module in args.modules:
     name, shape = module.split("=")
