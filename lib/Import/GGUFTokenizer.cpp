@@ -1,4 +1,5 @@
 #include "lib/Import/GGUFTokenizer.h"
+#include "lib/Import/TokenizerJson.h"
 #include "runtime/Text/Tokenizer.h"
 #include "runtime/Text/TokenizerBuilder.h"
 
@@ -110,8 +111,15 @@ private:
   Error readFlags(sprig::TokenizerTables &tables) {
     const bool pieces = tables.kind == TokenizerKind::SentencePiece;
     constexpr StringLiteral charsmap = "tokenizer.ggml.precompiled_charsmap";
-    if (const GGUFValue *map = values.find(charsmap); map && map->count > 0)
-      return fail(charsmap, "is a normaliser, which is not supported");
+    if (const GGUFValue *map = values.find(charsmap); map && map->count > 0) {
+      if (!pieces || !map->isArray() || map->bytes.size() != map->count)
+        return fail(charsmap, "expects bytes, beside sentence pieces, but got " +
+                                  map->describe());
+      tables.pre = sprig::kSentenceMapName;
+      tables.pipeline = sentenceMapPipeline(
+          {reinterpret_cast<const char *>(map->bytes.data()),
+           map->bytes.size()});
+    }
     if (!pieces) {
       Expected<StringRef> pre =
           values.getString("tokenizer.ggml.pre", "default");

@@ -4,6 +4,7 @@
 
 #include "runtime/Text/TokenizerBuilder.h"
 #include "llvm/ADT/Twine.h"
+#include "llvm/Support/Base64.h"
 #include "llvm/Support/Endian.h"
 
 using namespace llvm;
@@ -84,7 +85,7 @@ struct Spec {
   bool byteFallback = false, suffix = false;
   int32_t unknown = 0, begin = 1, end = 2, padding = -1;
   bool dummyPrefix = true, removeSpaces = true, escapes = true;
-  bool charsmap = false;
+  StringRef charsmap;
 };
 
 bool readTrainer(StringRef bytes, Spec &spec) {
@@ -123,7 +124,7 @@ bool readNormalizer(StringRef bytes, Spec &spec) {
   for (Field field; message.next(field);) {
     switch (field.number) {
     case 2:
-      spec.charsmap = !field.bytes.empty();
+      spec.charsmap = field.bytes;
       break;
     case 3:
       spec.dummyPrefix = field.value;
@@ -164,9 +165,6 @@ Expected<sprig::TokenizerTables> readSentencePieceModel(StringRef bytes,
   if (spec.modelType != 1 && spec.modelType != 2)
     return fail("model_type expects 1 (unigram) or 2 (BPE), but got " +
                 Twine(spec.modelType));
-  if (spec.charsmap)
-    return fail("precompiled_charsmap is a normaliser, which is not supported; "
-                "a tokenizer.json may say the same by NFKC");
   if (spec.suffix || !spec.escapes)
     return fail(Twine(spec.suffix ? "treat_whitespace_as_suffix expects false, "
                                     "but got true"
@@ -209,7 +207,17 @@ Expected<sprig::TokenizerTables> readSentencePieceModel(StringRef bytes,
   tables.addSpacePrefix = spec.dummyPrefix;
   tables.removeExtraWhitespace = spec.removeSpaces;
   tables.byteFallback = spec.byteFallback;
+  if (!spec.charsmap.empty()) {
+    tables.pre = sprig::kSentenceMapName;
+    tables.pipeline = sentenceMapPipeline(spec.charsmap);
+  }
   return std::move(tables);
+}
+
+std::string sentenceMapPipeline(StringRef charsmap) {
+  return R"({"normalizer":{"type":"Precompiled","longest":true,)"
+         R"("precompiled_charsmap":")" +
+         encodeBase64(charsmap) + "\"}}";
 }
 
 } // namespace mlir::llm

@@ -18,6 +18,10 @@ llvm::Expected<sprig::TokenizerTables> readTokenizerJson(llvm::StringRef text,
 llvm::Expected<sprig::TokenizerTables>
 readSentencePieceModel(llvm::StringRef bytes, llvm::StringRef path);
 
+/// The steps (runtime/Text/Pipeline.h) of a model with such a character map, for
+/// tables whose `pre` is sprig::kSentenceMapName.
+std::string sentenceMapPipeline(llvm::StringRef charsmap);
+
 } // namespace mlir::llm
 
 #endif // SPRIG_LIB_IMPORT_TOKENIZERJSON_H

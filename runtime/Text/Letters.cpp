@@ -27,6 +27,22 @@ bool isWhiteSpace(uint32_t code) {
          code == 0x3000;
 }
 
+size_t graphemeAtStart(std::string_view text) {
+  utf8proc_int32_t state = 0;
+  Utf8Char before = decodeUtf8(text);
+  size_t length = before.length;
+  while (length < text.size()) {
+    const Utf8Char next = decodeUtf8(text.substr(length));
+    if (utf8proc_grapheme_break_stateful(
+            static_cast<utf8proc_int32_t>(before.code),
+            static_cast<utf8proc_int32_t>(next.code), &state))
+      break;
+    length += next.length;
+    before = next;
+  }
+  return length;
+}
+
 bool isMark(uint32_t code) {
   const utf8proc_category_t c = category(code);
   return c == UTF8PROC_CATEGORY_MN || c == UTF8PROC_CATEGORY_MC ||

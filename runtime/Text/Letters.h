@@ -17,6 +17,9 @@ bool isMark(uint32_t code);
 size_t spacesAtStart(std::string_view text);
 size_t spacesAtEnd(std::string_view text);
 
+/// Bytes of the first grapheme of `text`: what a reader takes for one letter.
+size_t graphemeAtStart(std::string_view text);
+
 /// Whether a word's letter is the first or the last of `text`.
 bool startsWithWord(std::string_view text);
 bool endsWithWord(std::string_view text);

@@ -1,4 +1,5 @@
 // The normalisers of tokenizer.json files.
+#include "runtime/Text/CharsMap.h"
 #include "runtime/Text/Letters.h"
 #include "runtime/Text/Normalizer.h"
 #include "runtime/Text/PipelineJson.h"
@@ -90,6 +91,43 @@ struct Replace final : NormalizerStep {
   std::string content;
 };
 
+/// By SentencePiece's map. The `tokenizers` package looks short graphemes up, and
+/// where one begins with a key takes what that becomes for all of it; then each
+/// character by itself. SentencePiece takes the longest key at each place.
+struct Precompiled final : NormalizerStep {
+  Precompiled(CharsMap map, bool longest)
+      : map(std::move(map)), longest(longest) {}
+  Status apply(std::string &text) const override {
+    std::string out;
+    for (std::string_view rest = text; !rest.empty();) {
+      size_t length = longest ? rest.size() : graphemeAtStart(rest);
+      const std::string_view piece = rest.substr(0, length);
+      if (longest || length < kLongGrapheme)
+        if (const auto match = map.match(piece, longest)) {
+          out += match->becomes;
+          rest.remove_prefix(longest ? match->length : length);
+          continue;
+        }
+      if (longest)
+        length = decodeUtf8(rest).length;
+      for (std::string_view letters = rest.substr(0, length);
+           !letters.empty();) {
+        const auto letter = letters.substr(0, decodeUtf8(letters).length);
+        // In the other case it is known to be no key.
+        const auto match = longest ? std::nullopt : map.match(letter, false);
+        out += match ? match->becomes : letter;
+        letters.remove_prefix(letter.size());
+      }
+      rest.remove_prefix(length);
+    }
+    text = std::move(out);
+    return {};
+  }
+  static constexpr size_t kLongGrapheme = 6;
+  CharsMap map;
+  bool longest;
+};
+
 } // namespace
 
 Status addNormalizer(const nlohmann::json &step, int depth,
@@ -126,11 +164,20 @@ Status addNormalizer(const nlohmann::json &step, int depth,
       return pattern.status();
     made =
         std::make_unique<Replace>(std::move(*pattern), reader.text("content"));
+  } else if (type == "Precompiled") {
+    const auto bytes = decodeBase64(reader.text("precompiled_charsmap"));
+    if (!bytes)
+      return reader.fail("precompiled_charsmap", "expects Base64");
+    Result<CharsMap> map = CharsMap::create(*bytes);
+    if (!map.ok())
+      return map.status();
+    made = std::make_unique<Precompiled>(std::move(*map),
+                                         reader.flag("longest", false));
   } else {
     return {StatusCode::Unsupported,
             "tokenizer: expects a normalizer of type NFC, NFD, NFKC, NFKD, "
-            "Lowercase, StripAccents, Strip, Prepend, Replace or Sequence, but "
-            "got '" +
+            "Lowercase, Precompiled, StripAccents, Strip, Prepend, Replace or "
+            "Sequence, but got '" +
                 type + "'"};
   }
   if (failure.ok())

@@ -44,7 +44,17 @@ Result<Tokenizer> Tokenizer::create(const TokenizerData &data) {
   if (!vocabulary.ok())
     return vocabulary.status();
   Tokenizer out(std::move(*vocabulary));
-  if (data.pre == kPipelineName) {
+  if (data.pre == kSentenceMapName) {
+    Result<Pipeline> pipeline = Pipeline::create(data.pipeline);
+    if (!pipeline.ok())
+      return pipeline.status();
+    if (data.kind != TokenizerKind::SentencePiece &&
+        data.kind != TokenizerKind::Unigram)
+      return Status(StatusCode::Corrupt,
+                    "tokenizer: expects a map of characters for sentence "
+                    "pieces alone");
+    out.sentenceMap.emplace(std::move(*pipeline));
+  } else if (data.pre == kPipelineName) {
     Result<Pipeline> pipeline = Pipeline::create(data.pipeline);
     if (!pipeline.ok())
       return pipeline.status();
@@ -189,6 +199,12 @@ Status Tokenizer::encodePlain(std::string_view text, bool atStart,
   if (pipeline)
     return encodePipeline(text, atStart, scratch, out);
   if (!bytePair) {
+    if (sentenceMap) {
+      std::string mapped(text);
+      if (Status s = sentenceMap->normalize(mapped); !s)
+        return s;
+      text = cleaned = std::move(mapped);
+    }
     // As sentence pieces see it, a special token begins a new text.
     const std::string spaced = prepareSentence(vocabulary.tables(), text);
     if (unigram)

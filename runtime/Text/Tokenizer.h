@@ -105,6 +105,7 @@ private:
   SpecialTokens normalized;  // found in normalised text
   PreTokenizer preTokenizer; // byte-level BPE without a pipeline only
   std::optional<Pipeline> pipeline;
+  std::optional<Pipeline> sentenceMap; // what sentence pieces do first
   std::optional<BytePair> bytePair; // one of the three
   std::optional<SentencePiece> sentencePiece;
   std::optional<Unigram> unigram;

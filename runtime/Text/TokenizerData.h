@@ -34,6 +34,8 @@ inline constexpr uint8_t kNormalized = 8; // in normalised text
 
 /// TokenizerData::pre of a tokenizer whose `pipeline` says how words are cut.
 inline constexpr std::string_view kPipelineName = "tokenizer.json";
+/// The same of sentence pieces whose characters its normaliser maps first.
+inline constexpr std::string_view kSentenceMapName = "charsmap";
 
 /// GGUF's numbers.
 enum class TokenType : uint8_t {
@@ -50,7 +52,7 @@ struct TokenizerData {
   TokenizerKind kind = TokenizerKind::ByteBpe;
   std::string_view pre; // name of the pre-tokenizer (byte-level BPE only), see
                         // PreTokenizer.h
-  std::string_view pipeline; // where `pre` is kPipelineName: see Pipeline.h
+  std::string_view pipeline; // where `pre` is one of these: see Pipeline.h
 
   /// The bytes that token i stands for are tokenBytes[tokenOffsets[i] …
   /// tokenOffsets[i + 1]): real bytes, with neither GPT-2's alphabet nor

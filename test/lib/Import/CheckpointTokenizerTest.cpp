@@ -188,8 +188,8 @@ TEST_F(CheckpointTokenizerTest, SentencePieceModelsThatAreNone) {
   EXPECT_EQ(refusal(sentencePieces(3)), "tokenizer.model' model_type expects 1 "
                                         "(unigram) or 2 (BPE), but got 3");
   EXPECT_EQ(refusal(model + bytes(3, bytes(2, "map"))),
-            "tokenizer.model' precompiled_charsmap is a normaliser, which is "
-            "not supported; a tokenizer.json may say the same by NFKC");
+            "tokenizer.model': tokenizer: precompiled_charsmap expects a trie "
+            "and texts, but got 3 bytes");
   EXPECT_EQ(refusal(model + piece("x", 0, 9)),
             "tokenizer.model' piece 7 expects a text, a score and a type of 1 "
             "to 6, but got a broken one, or type 9");

@@ -177,8 +177,14 @@ TEST_F(GGUFTokenizerTest, KindsOfTokenizer) {
       Parts{.model = "llama", .scores = {0, 0, 0, 0, 0}}.writer();
   EXPECT_EQ(refusal(writer), "");
   writer.addArray<uint8_t>("tokenizer.ggml.precompiled_charsmap", {1, 2});
-  EXPECT_EQ(refusal(writer), "tokenizer.ggml.precompiled_charsmap is a "
-                             "normaliser, which is not supported");
+  EXPECT_EQ(refusal(writer),
+            "tokenizer.ggml tokenizer: precompiled_charsmap expects a trie and "
+            "texts, but got 2 bytes");
+  GGUFWriter bytes = Parts{}.writer();
+  bytes.addArray<uint8_t>("tokenizer.ggml.precompiled_charsmap", {1, 2});
+  EXPECT_EQ(refusal(bytes),
+            "tokenizer.ggml.precompiled_charsmap expects bytes, beside sentence "
+            "pieces, but got array of 2 u8");
 }
 
 TEST_F(GGUFTokenizerTest, ListsThatContradictEachOther) {

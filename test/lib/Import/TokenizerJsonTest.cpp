@@ -88,6 +88,26 @@ TEST(TokenizerJson, MergesAsStringsOrPairs) {
   EXPECT_FALSE(pairs.empty());
 }
 
+/// Ids that nothing names, and pieces that padding repeats: never made, and nothing is decoded from them.
+TEST(TokenizerJson, UnusedIds) {
+  json file = small();
+  file["model"]["vocab"]["qz"] = 1000;
+  file["model"]["merges"].push_back({"q", "z"});
+  llvm::Expected<sprig::TokenizerTables> tables = read(file);
+  ASSERT_TRUE(bool(tables)) << llvm::toString(tables.takeError());
+  const auto tokenizer = sprig::Tokenizer::create(tables->data());
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
+  EXPECT_EQ(tokenizer->size(), 1001u);
+  for (const uint32_t hole : {600u, 999u}) {
+    EXPECT_EQ(tokenizer->type(hole), sprig::TokenType::Unused);
+    EXPECT_FALSE(tokenizer->isUsable(hole));
+    EXPECT_EQ(tokenizer->decode(Ids{hole, 1000, hole}), "qz");
+  }
+  EXPECT_TRUE(tokenizer->isUsable(1000));
+  const Ids ids = encode(*tokenizer, "qz", false);
+  EXPECT_EQ(ids, Ids{1000});
+}
+
 TEST(TokenizerJson, TokensAroundAText) {
   json file = small();
   const json special = {{"SpecialToken", {{"id", "<|end|>"}, {"type_id", 0}}}};
@@ -114,11 +134,11 @@ TEST(TokenizerJson, WhatIsNotSupported) {
   expectRefusal(file, "'tokenizer.json' model expects type BPE or Unigram, but "
                       "got \"WordPiece\"");
   file = small();
-  file["normalizer"] = {{"type", "Precompiled"}};
+  file["normalizer"] = {{"type", "BertNormalizer"}};
   expectRefusal(
       file, "'tokenizer.json': tokenizer: expects a normalizer of type NFC, "
-            "NFD, NFKC, NFKD, Lowercase, StripAccents, Strip, Prepend, Replace "
-            "or Sequence, but got 'Precompiled'");
+            "NFD, NFKC, NFKD, Lowercase, Precompiled, StripAccents, Strip, "
+            "Prepend, Replace or Sequence, but got 'BertNormalizer'");
   file = small();
   file["pre_tokenizer"]["type"] = "BertPreTokenizer";
   expectRefusal(file,
