@@ -3,9 +3,9 @@
 and what the `tokenizers` package (0.23.3 made the committed file) makes of many strings.
 
     pip install tokenizers
-    python3 test/lib/Import/generate_tokenizer_json_cases.py TRAINING.txt
+    python3 test/lib/Import/generate_tokenizer_json_cases.py [TRAINING.txt]
 
-The committed file was trained on Northanger Abbey (Jane Austen, public domain). A case is one of three
+The committed file was trained on Northanger Abbey (Jane Austen, public domain); without a text its vocabularies stay. A case is one of three
 vocabularies with the steps around it, which are those of the families' own files.
 """
 import copy
@@ -68,6 +68,11 @@ CASES = {
                                                    split("[0-9][0-9][0-9]"))}),
     "llama2": ("letters", {"normalizer": LEGACY, "decoder": STRIPPED}),
     "mistral": ("letters", {"pre_tokenizer": metaspace("first", False), "decoder": STRIPPED}),
+    "first-split": ("letters", {"pre_tokenizer": metaspace("first", True), "decoder": STRIPPED}),
+    "first-pieces": ("pieces", {"pre_tokenizer": metaspace("first", True), "decoder": PIECES}),
+    "first-after-digits": ("letters", {"pre_tokenizer": sequence({"type": "Digits", "individual_digits": True},
+                                                                 metaspace("first", False)), "decoder": STRIPPED}),
+    "never": ("letters", {"pre_tokenizer": metaspace("never", True), "decoder": SPACES}),
     "always": ("letters", {"pre_tokenizer": metaspace("always", True), "decoder": PIECES}),
     "gemma": ("letters", {"normalizer": REPLACE, "pre_tokenizer": split(" ", "MergedWithPrevious", kind="String"),
                           "decoder": SPACES}),
@@ -156,7 +161,8 @@ def vocabularies(training):
 
 
 def main():
-    bases = vocabularies(sys.argv[1])
+    path = pathlib.Path(__file__).with_name("tokenizer_json_cases.json")
+    bases = vocabularies(sys.argv[1]) if sys.argv[1:] else json.loads(path.read_text(encoding="utf-8"))["vocabularies"]
     texts = TEXTS + random_texts(40)
     out = {"vocabularies": bases, "texts": texts, "cases": []}
     for name, (base, changes) in CASES.items():
@@ -176,7 +182,6 @@ def main():
             # The package decodes added tokens as if they were spelled in the model's own alphabet.
             case["decoded"].append(None if foreign.intersection(plain) else tokenizer.decode(plain, skip_special_tokens=True))
         out["cases"].append(case)
-    path = pathlib.Path(__file__).with_name("tokenizer_json_cases.json")
     # A case a line, so that changes can be read.
     with path.open("w", encoding="utf-8") as file:
         file.write("{\n")
