@@ -1,6 +1,7 @@
-// Codecs of the formats of groups (lib/Quant/Affine.h): one class for all widths, kinds and groups. A block is a unit
-// of 32 codes, number k at bit k * bits; scales and zero points lie in planes that several units share. Of a sparse unit
-// the codes of all 32 numbers are made first (SparseCodes.h), and what follows is that of dense ones.
+// Codecs of the formats of groups (lib/Quant/Affine.h): one class for integers of all widths, kinds and groups, one for
+// floats, one for books. A block is a unit of 32 codes, number k at bit k * bits; scales and zero points lie in planes
+// that several units share. Of a sparse unit the codes of all 32 numbers are made first (SparseCodes.h), and what
+// follows is that of dense ones.
 #include "codegen/Kernels/BlockCodec.h"
 #include "codegen/Kernels/SparseCodes.h"
 #include "lib/Quant/Affine.h"
@@ -13,11 +14,25 @@ using sprig::quant::Format;
 namespace mlir::llm {
 namespace {
 
+/// The scale of a unit's group, as f32.
+Value readGroupScale(UnitReader &reader, AffineFormat::Scale type) {
+  KernelBuilder &b = reader.builder();
+  switch (type) {
+  case AffineFormat::Scale::F16:
+    return b.unpackHalves(reader.tiny(1)).first;
+  case AffineFormat::Scale::BF16:
+    return b.f32FromBits(b.shl(reader.tiny(1), 16));
+  case AffineFormat::Scale::F32:
+    return b.f32FromBits(reader.words(1, 0, 1)[0]);
+  }
+  return {};
+}
+
 class AffineCodec final : public BlockCodec {
 public:
   AffineCodec(Format format, const AffineFormat &affine)
       : BlockCodec(format, sprig::quant::kAffineUnit), affine(affine),
-        isSigned(affine.kind == AffineFormat::Kind::Symmetric && affine.bits == 8),
+        isSigned(affine.isSigned()),
         isCentred(affine.kind != AffineFormat::Kind::Minimum && !isSigned &&
                   affine.scale == AffineFormat::Scale::F32) {}
 
@@ -148,18 +163,7 @@ private:
     return {scale, b.neg(b.mul(scale, readZero(reader)))};
   }
 
-  Value readScale(UnitReader &reader) const {
-    KernelBuilder &b = reader.builder();
-    switch (affine.scale) {
-    case AffineFormat::Scale::F16:
-      return b.unpackHalves(reader.tiny(1)).first;
-    case AffineFormat::Scale::BF16:
-      return b.f32FromBits(b.shl(reader.tiny(1), 16));
-    case AffineFormat::Scale::F32:
-      return b.f32FromBits(reader.words(1, 0, 1)[0]);
-    }
-    return {};
-  }
+  Value readScale(UnitReader &reader) const { return readGroupScale(reader, affine.scale); }
 
   /// What codes stand for zero, as f32.
   Value readZero(UnitReader &reader) const {
@@ -171,6 +175,43 @@ private:
 
   AffineFormat affine;
   bool isSigned, isCentred;
+};
+
+/// Codes that are floats of 8 bits. Two of them at a time become halves: an E5M2 is the upper byte of one, and an E4M3,
+/// with its seven bits of size moved to where a half has them, is one of a 256th of its value, which the scale makes up
+/// for. Both are exact; a NaN of E4M3, which has no place in a half, reads as 480.
+class FloatCodec final : public BlockCodec {
+public:
+  FloatCodec(Format format, const AffineFormat &affine)
+      : BlockCodec(format, sprig::quant::kAffineUnit), scale(affine.scale),
+        isE4M3(affine.code == AffineFormat::Code::E4M3) {}
+
+  SmallVector<WeightChunk, 2> decode(UnitReader &reader, Value, unsigned) const override {
+    KernelBuilder &b = reader.builder();
+    Values numbers;
+    for (Value word : reader.words(0, 0, kChunk / 4)) {
+      auto [first, third] = b.unpackHalves(halves(b, word, /*odd=*/false));
+      auto [second, fourth] = b.unpackHalves(halves(b, word, /*odd=*/true));
+      numbers.append({first, second, third, fourth});
+    }
+    WeightChunk chunk;
+    Value factor = readGroupScale(reader, scale);
+    chunk.groups.push_back({0, kChunk, isE4M3 ? b.mul(factor, b.constant(256.0f)) : factor, Value()});
+    chunk.code = [numbers](unsigned k, bool) { return numbers[k]; };
+    return {chunk};
+  }
+
+private:
+  /// Bytes 0 and 2 of a word, or 1 and 3, as two halves.
+  Value halves(KernelBuilder &b, Value word, bool odd) const {
+    if (!isE4M3)
+      return b.bitAnd(odd ? word : b.shl(word, 8), 0xff00ff00);
+    Value sizes = b.bitAnd(odd ? b.shr(word, 1) : b.shl(word, 7), 0x3f803f80);
+    return b.bitOr(sizes, b.bitAnd(odd ? word : b.shl(word, 8), 0x80008000));
+  }
+
+  AffineFormat::Scale scale;
+  bool isE4M3;
 };
 
 /// Codes that choose from a book of the row. The book is read with each unit, and a code picks by its bits: a load a
@@ -219,6 +260,8 @@ const BlockCodec *findAffineCodec(Format format) {
   std::unique_ptr<BlockCodec> &codec = made[format];
   if (!codec && affine->kind == AffineFormat::Kind::Book)
     codec = std::make_unique<BookCodec>(format, affine->bits);
+  else if (!codec && affine->isFloat())
+    codec = std::make_unique<FloatCodec>(format, *affine);
   else if (!codec)
     codec = std::make_unique<AffineCodec>(format, *affine);
   return codec.get();

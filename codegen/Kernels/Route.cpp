@@ -26,6 +26,7 @@ FailureOr<RouteSpec> RouteSpec::fromAttr(DictionaryAttr attr,
   reader.maybe("scale", spec.scale);
   reader.maybe("groups", spec.groups, 0, kMostGroups);
   reader.maybe("top_groups", spec.topGroups, 0, spec.groups);
+  reader.read("by_best", spec.byBest);
   if (spec.score != "softmax" && spec.score != "sigmoid")
     reader.fail("expects score softmax or sigmoid, but got '" + spec.score +
                 "'");
@@ -53,6 +54,7 @@ DictionaryAttr RouteSpec::toAttr(MLIRContext *context) const {
       .add("scale", scale)
       .add("groups", groups)
       .add("top_groups", topGroups)
+      .flag("by_best", byBest)
       .done();
 }
 
@@ -64,7 +66,8 @@ FailureOr<KernelInterface> RouteSpec::interface(const TargetProfile &profile,
       "route {0} of {1} {2}{3}{4} scale {5:e} lanes {6}", top, experts, score,
       normalise ? " normalise" : "", bias ? " bias" : "", scale, lanes);
   if (groups)
-    interface.key += llvm::formatv(" groups {0} of {1}", topGroups, groups);
+    interface.key += llvm::formatv(" groups {0} of {1}{2}", topGroups, groups,
+                                   byBest ? " by best" : "");
   interface.name = KernelInterface::nameFor(
       llvm::formatv("route_{0}_of_{1}", top, experts).str(), interface.key);
   interface.workgroup = {lanes, 1, 1};
@@ -78,7 +81,8 @@ FailureOr<KernelInterface> RouteSpec::interface(const TargetProfile &profile,
   if (profile.canShuffle())
     interface.subgroupSize = profile.subgroupSize;
   else // an array for each reduction
-    interface.sharedBytes = lanes * 4 * uint32_t(2 + 2 * top + 4 * groups);
+    interface.sharedBytes = lanes * 4 *
+                            uint32_t(2 + 2 * top + (byBest ? 2 : 4) * groups);
   return interface;
 }
 
@@ -168,8 +172,12 @@ void RouteSpec::build(KernelBuilder &b,
     for (int64_t g = 0; g < groups; ++g) {
       Value begin = b.index(g * size), end = b.index((g + 1) * size);
       auto [first, firstId] = best(begin, end, {}, scoreWithBias);
+      if (byBest || size == 1) {
+        totals.push_back(first);
+        continue;
+      }
       Value second = best(begin, end, {firstId}, scoreWithBias).first;
-      totals.push_back(size > 1 ? b.add(first, second) : first);
+      totals.push_back(b.add(first, second));
     }
     for (int64_t g = 0; g < groups; ++g) {
       Value better = b.index(0);

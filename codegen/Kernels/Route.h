@@ -5,9 +5,8 @@
 // of the chosen add up to one, scale? = factor on the weights, bias? = f32 [X]
 // is added to scores before they are compared, not to weights, groups? = equal
 // groups of experts, of which only the top_groups with the largest sum of their
-// two best take part}. Bindings: x f32
-// [T][X]; bias; ids i32 [T][top], best first, ties to the lower id; weights f32
-// [T][top].
+// two best (by_best?: with the best one) take part}. Bindings: x f32 [T][X];
+// bias; ids i32 [T][top], best first, ties to the lower id; weights f32 [T][top].
 #ifndef SPRIG_CODEGEN_KERNELS_ROUTE_H
 #define SPRIG_CODEGEN_KERNELS_ROUTE_H
 
@@ -24,6 +23,7 @@ struct RouteSpec {
   bool normalise = false, bias = false;
   double scale = 0; ///< 0: 1
   int64_t groups = 0, topGroups = 0;
+  bool byBest = false;
 
   static FailureOr<RouteSpec> fromAttr(DictionaryAttr spec,
                                        EmitError emitError);

@@ -87,6 +87,8 @@ LogicalResult RouteOp::verify() {
   if (static_cast<bool>(getGroups()) != static_cast<bool>(getTopGroups())) // C4
     return emitOpError("expects groups and top_groups together, but got only ")
            << (getGroups() ? "groups" : "top_groups");
+  if (getByBest() && !getGroups()) // C4
+    return emitOpError("expects groups for by_best, but got none");
   if (!getGroups())
     return success();
   int64_t groups = *getGroups(), chosen = *getTopGroups();

@@ -125,13 +125,15 @@ def LLM_RouteOp
   let description = [{
     Scores are the softmax over all experts, or the sigmoid of each. The `top`
     experts have the largest score plus `bias`, ties to the lower id. Of `groups` equal
-    groups only the `top_groups` best (by their two largest) take part. Weights are the
-    scores, with `normalise` divided by their sum, times `scale`.
+    groups only the `top_groups` best (by the sum of their two largest, or with `by_best`
+    by their largest) take part. Weights are the scores, with `normalise` divided by their
+    sum, times `scale`.
 
     - (C1) logits are `TxX`.
     - (C2) `0 < top <= X`.
     - (C3) the bias has `X` elements.
-    - (C4) `groups` divides `X`, and `0 < top_groups <= groups`; both or neither.
+    - (C4) `groups` divides `X`, and `0 < top_groups <= groups`; both or neither, and
+      `by_best` only with them.
 
     ```mlir
     %ids, %weights = llm.route %logits top 2 score sigmoid normalise : tensor<?x8xf32>
@@ -140,12 +142,14 @@ def LLM_RouteOp
   let arguments = (ins LLM_FloatTensor:$logits, Optional<LLM_FloatVector>:$bias, LLM_I64Attr:$top,
                        DefaultValuedAttr<LLM_ScoreKindAttr, "::mlir::llm::ScoreKind::Softmax">:$score,
                        UnitAttr:$normalise, OptionalAttr<F32Attr>:$scale,
-                       OptionalAttr<LLM_I64Attr>:$groups, OptionalAttr<LLM_I64Attr>:$top_groups);
+                       OptionalAttr<LLM_I64Attr>:$groups, OptionalAttr<LLM_I64Attr>:$top_groups,
+                       UnitAttr:$by_best);
   let results = (outs RankedTensorOf<[I32]>:$ids, RankedTensorOf<[F32]>:$weights);
   let assemblyFormat = [{
     $logits `top` $top (`score` $score^)? (`normalise` $normalise^)?
     (`scale` `(` custom<Float>($scale)^ `)`)? (`bias` `(` $bias^ `:` type($bias) `)`)?
-    (`groups` `(` $groups^ `)`)? (`top_groups` `(` $top_groups^ `)`)? attr-dict `:` type($logits)
+    (`groups` `(` $groups^ `)`)? (`top_groups` `(` $top_groups^ `)`)?
+    (`by_best` $by_best^)? attr-dict `:` type($logits)
   }];
   let hasVerifier = 1;
 }

@@ -14,7 +14,7 @@ def LLM_QuantizedType
   let description = [{
     ```
     !llm.q<CODE [, N:M] {, GROUP: SCALE [(+|-) MIN | zero ZERO]}>
-    CODE   = i2…i8 | u2…u8 | uB-OFFSET | trit | f4E2M1 | f8E4M3
+    CODE   = i2…i8 | u2…u8 | uB-OFFSET | trit | f4E2M1 | f8E4M3 | f8E5M2
            | cb<name, bits> | grid<name, dim>
     GROUP  = number of elements | *          (* is the whole row)
     SCALE, MIN, ZERO = f16 | bf16 | f32 | e8m0 | ue4m3 | uB | iB
@@ -32,8 +32,8 @@ def LLM_QuantizedType
 
     - `u4-8` is an unsigned code with a fixed offset: `code - 8`. `i6` is a
       number from -32 to 31, whichever way its bits are stored.
-    - `trit` is -1, 0 or 1; `f4E2M1` and `f8E4M3` are the OCP floats; `e8m0` is
-      a power of two and `ue4m3` an unsigned 8-bit float.
+    - `trit` is -1, 0 or 1; `f4E2M1`, `f8E4M3` and `f8E5M2` are the OCP floats; `e8m0`
+      is a power of two and `ue4m3` an unsigned 8-bit float.
     - `cb<name, bits>` looks a code up in a codebook. `iq4nl` and `nf4` are known
       to everyone; a learned codebook is an operand of `llm.assemble`.
     - `grid<name, dim>` looks up `dim` elements at a time, signs included. A grid

@@ -18,6 +18,7 @@ enum class CodeKind : uint8_t {
   Trit,
   F4E2M1,
   F8E4M3,
+  F8E5M2,
   Codebook,
   Grid
 };
@@ -42,6 +43,7 @@ struct QuantCode {
   static constexpr QuantCode trit() { return {CodeKind::Trit, 2, 0, 1}; }
   static constexpr QuantCode f4E2M1() { return {CodeKind::F4E2M1, 4, 0, 1}; }
   static constexpr QuantCode f8E4M3() { return {CodeKind::F8E4M3, 8, 0, 1}; }
+  static constexpr QuantCode f8E5M2() { return {CodeKind::F8E5M2, 8, 0, 1}; }
   static constexpr QuantCode codebook(unsigned bits) {
     return {CodeKind::Codebook, uint8_t(bits), 0, 1};
   }

@@ -150,6 +150,8 @@ static FailureOr<QuantCode> parseCode(AsmParser &parser, std::string &table) {
     return QuantCode::f4E2M1();
   if (keyword == "f8E4M3")
     return QuantCode::f8E4M3();
+  if (keyword == "f8E5M2")
+    return QuantCode::f8E5M2();
   if (keyword == "cb" || keyword == "grid") {
     bool isGrid =
         keyword == "grid"; // the keyword does not outlive the next token
@@ -163,7 +165,7 @@ static FailureOr<QuantCode> parseCode(AsmParser &parser, std::string &table) {
   std::optional<unsigned> bits = numberAfter(keyword, "u");
   if (!bits)
     return parser.emitError(location, "expects iN, uN, trit, f4E2M1, f8E4M3, "
-                                      "cb<…> or grid<…>, but got ")
+                                      "f8E5M2, cb<…> or grid<…>, but got ")
            << keyword;
   int64_t offset = 0;
   OptionalParseResult minus = parser.parseOptionalInteger(offset); // reads "-8"
@@ -261,6 +263,9 @@ static void printCode(AsmPrinter &printer, QuantCode code, StringRef table) {
     break;
   case CodeKind::F8E4M3:
     printer << "f8E4M3";
+    break;
+  case CodeKind::F8E5M2:
+    printer << "f8E5M2";
     break;
   case CodeKind::Codebook:
     printer << "cb<" << table << ", " << unsigned(code.bits) << '>';

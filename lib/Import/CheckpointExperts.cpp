@@ -37,7 +37,8 @@ static void readRouting(ConfigKeys &keys, const Family &family,
               "expects softmax or sigmoid, but got '" + score + "'");
 
   // Their configurations name the method: the best, the best of the groups with
-  // the best, or the latter with numbers that balance the experts' load.
+  // the one best expert, or of those with the best two, by numbers that balance
+  // the experts' load.
   const StringRef usual = family.expertBias ? "noaux_tc" : "greedy";
   const std::string method = keys.text("topk_method", usual);
   config.expertBias = method == "noaux_tc";
@@ -45,12 +46,9 @@ static void readRouting(ConfigKeys &keys, const Family &family,
   const int64_t best = keys.size("topk_group", groups, 0);
   if (method == "greedy")
     groups = 0;
-  else if (method == "group_limited_greedy" && groups > 1)
-    keys.fail("topk_method",
-              "expects greedy or noaux_tc, for groups that are chosen by their "
-              "one best expert are not supported, but got '" +
-                  method + "' with " + Twine(groups) + " groups");
-  else if (method != "noaux_tc" && method != "group_limited_greedy")
+  else if (method == "group_limited_greedy")
+    config.expertGroupsByBest = true;
+  else if (method != "noaux_tc")
     keys.fail("topk_method", "expects greedy, group_limited_greedy or "
                              "noaux_tc, but got '" +
                                  method + "'");

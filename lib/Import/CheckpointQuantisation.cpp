@@ -173,8 +173,10 @@ static void readFP8(ConfigKeys &keys, CheckpointQuantisation &read) {
   read.bits = 8;
   read.isFloat = true;
   const std::string format = keys.text("fmt", "e4m3");
-  if (format != "e4m3")
-    keys.fail("fmt", "expects e4m3, but got '" + format +
+  if (format == "e5m2")
+    read.floats = sprig::quant::Format::F8E5M2;
+  else if (format != "e4m3")
+    keys.fail("fmt", "expects e4m3 or e5m2, but got '" + format +
                          "', which is not supported");
   if (keys.has("weight_block_size"))
     readBlock(keys, "weight_block_size", read);

@@ -50,6 +50,17 @@ int64_t FamilyKeys::size(StringRef key, std::optional<int64_t> absent,
   return least;
 }
 
+std::vector<int64_t> FamilyKeys::flagPerLayer(StringRef key, size_t layers) {
+  std::vector<int64_t> flags(layers);
+  keep(file.metadata().getIntegers(full(key)), flags);
+  if (flags.size() != layers) {
+    fail(key, "expects one value for each of " + Twine(layers) +
+                  " layers, but got " + Twine(flags.size()));
+    flags.resize(layers);
+  }
+  return flags;
+}
+
 std::vector<int64_t> FamilyKeys::sizePerLayer(StringRef key, size_t layers,
                                               llvm::ArrayRef<int64_t> absent) {
   if (!has(key) && !absent.empty())

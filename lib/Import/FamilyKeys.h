@@ -25,6 +25,8 @@ public:
   /// The same for each layer: an array, or one number for all.
   std::vector<int64_t> sizePerLayer(llvm::StringRef key, size_t layers,
                                     llvm::ArrayRef<int64_t> absent = {});
+  /// Yes or no for each layer, as booleans or numbers: an array.
+  std::vector<int64_t> flagPerLayer(llvm::StringRef key, size_t layers);
   /// A finite number.
   double real(llvm::StringRef key, std::optional<double> absent = std::nullopt);
   /// A factor, where 0 stands for a missing key, as converters write it.

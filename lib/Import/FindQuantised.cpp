@@ -73,7 +73,7 @@ struct Search {
                      Twine(how.bits) +
                      " bits a code by quantization_config, but got none");
       matrix.codes = ofType(tensors, key("weight"), {N, K},
-                            {how.isFloat ? Format::F8E4M3 : Format::I8});
+                            {how.isFloat ? how.floats : Format::I8});
     }
     matrix.scales = how.rows == 1 ? ofType(tensors, key("weight_scale"),
                                            {N, groups()}, kFloats)
@@ -107,7 +107,7 @@ struct Search {
     if (plain && llvm::is_contained(kFloats, plain->format))
       return std::nullopt; // a layer that was left out
     QuantisedMatrix matrix = empty();
-    matrix.codes = ofType(tensors, key("weight"), {N, K}, {Format::F8E4M3});
+    matrix.codes = ofType(tensors, key("weight"), {N, K}, {how.floats});
     matrix.scales =
         scalesOfBlocks({"weight_scale_inv", "weight_scale", "scale"});
     // What static scales of inputs say is not needed: inputs are not rounded.

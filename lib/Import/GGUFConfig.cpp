@@ -75,7 +75,7 @@ static void readWindow(FamilyKeys &keys, const Family &family,
   const int64_t window = keys.size("attention.sliding_window", 0, 0);
   std::vector<int64_t> windowed(config.layers.size(), 1);
   if (keys.isArray(key)) {
-    windowed = keys.sizePerLayer(key, config.layers.size());
+    windowed = keys.flagPerLayer(key, config.layers.size());
   } else if (const int64_t every = keys.size(key, family.fullEvery, 0)) {
     for (size_t layer = 0; layer < windowed.size(); ++layer)
       windowed[layer] = (int64_t(layer) + 1) % every != 0;
@@ -224,6 +224,8 @@ static void readRouting(FamilyKeys &keys, int64_t firstLayer,
   if (groups <= 1)
     return;
   config.expertGroups = groups;
+  // Files do not name the method; that of V2 goes with the softmax.
+  config.expertGroupsByBest = config.expertScore == ScoreKind::Softmax;
   config.expertTopGroups = best;
   if (config.experts % groups != 0 || config.experts / groups < 2 || best < 1 ||
       best > groups || config.experts / groups * best < config.expertsUsed)

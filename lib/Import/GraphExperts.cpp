@@ -17,7 +17,8 @@ Value GraphBuilder::buildExperts(const LayerWeights &tensors, int64_t F,
       builder, loc, logits, bias, uint64_t(k), config.expertScore,
       config.normaliseExperts,
       number(config.expertScale, config.expertScale != 1.0),
-      count(config.expertGroups), count(config.expertTopGroups));
+      count(config.expertGroups), count(config.expertTopGroups),
+      config.expertGroupsByBest && config.expertGroups);
   const auto product = [&](Value input, const WeightRef &ref,
                            ArrayRef<int64_t> shape, Value combine) -> Value {
     return ExpertLinearOp::create(builder, loc, rowsType(shape), input,
@@ -48,7 +49,7 @@ Value GraphBuilder::addSharedExpert(const LayerWeights &tensors, Value x,
       builder, loc, linear(x, tensors.sharedRouter, {1}), /*bias=*/Value(),
       /*top=*/uint64_t(1), ScoreKind::Sigmoid, /*normalise=*/false,
       /*scale=*/FloatAttr(), /*groups=*/IntegerAttr(),
-      /*top_groups=*/IntegerAttr());
+      /*top_groups=*/IntegerAttr(), /*by_best=*/false);
   Value down = weight(tensors.sharedDown.weight);
   auto type = cast<RankedTensorType>(down.getType());
   down = ReshapeOp::create(builder, loc,

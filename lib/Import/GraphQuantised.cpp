@@ -22,7 +22,8 @@ static ScaleType scaleOf(Format format) {
 static QuantCode codeOf(const QuantisedMatrix &matrix) {
   const unsigned bits = unsigned(matrix.how.bits);
   if (matrix.how.isFloat)
-    return QuantCode::f8E4M3();
+    return matrix.how.floats == Format::F8E5M2 ? QuantCode::f8E5M2()
+                                               : QuantCode::f8E4M3();
   if (matrix.zeros)
     return QuantCode::unsignedInt(bits);
   // Packed words hold the numbers with half their range added.

@@ -91,6 +91,8 @@ struct ModelConfig {
   double expertScale = 1.0;      ///< on these weights
   /// Only the best `expertTopGroups` of so many groups take part; 0: no groups.
   int64_t expertGroups = 0, expertTopGroups = 0;
+  /// Groups compare by their one best expert, not by two.
+  bool expertGroupsByBest = false;
   /// F of one more expert, which all tokens share; 0: none.
   int64_t sharedFeedForward = 0;
   bool sharedGate = false; ///< each token has a gate to it

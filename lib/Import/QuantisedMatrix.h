@@ -11,7 +11,7 @@ enum class QuantMethod {
   CompressedTensors, ///< packed or plain codes, low bits first
   GPTQ,              ///< words along K
   AWQ,               ///< words along N, interleaved
-  FP8,               ///< F8_E4M3, a scale a block of rows and columns
+  FP8,               ///< F8_E4M3 or F8_E5M2, a scale a block of rows and columns
 };
 
 /// What the configuration promises of every quantised matrix.
@@ -20,7 +20,8 @@ struct CheckpointQuantisation {
   int64_t bits = 0;
   int64_t group = 0;          ///< columns that share a scale; 0: the whole row
   int64_t rows = 1;           ///< rows that share a scale; 0: all
-  bool isFloat = false;       ///< F8_E4M3 instead of integers
+  bool isFloat = false;       ///< floats of 8 bits instead of integers
+  sprig::quant::Format floats = sprig::quant::Format::F8E4M3; ///< which ones
   bool symmetric = true;      ///< no zero points
   int64_t activationBits = 0; ///< of inputs, quantised a token; 0: not
 };

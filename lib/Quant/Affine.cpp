@@ -17,11 +17,17 @@ namespace {
 // A format's number spells its parameters: this bit, the group in units of 32, the type of scales, the kind, the bits.
 constexpr uint16_t kAffineBit = 0x8000;
 
-/// Numbers of bits that no code has stand for codes of sparse formats.
-struct SparseWidth {
+/// Numbers of bits that no code has stand for codes of sparse formats, and for floats.
+struct OtherWidth {
   uint32_t number, bits, among;
+  AffineFormat::Code code = AffineFormat::Code::Integer;
 };
-constexpr SparseWidth kSparse[] = {{7, 4, 4}, {9, 8, 4}, {10, 4, 8}, {11, 8, 8}};
+constexpr OtherWidth kOthers[] = {{7, 4, 4},
+                                  {9, 8, 4},
+                                  {10, 4, 8},
+                                  {11, 8, 8},
+                                  {12, 8, 0, AffineFormat::Code::E4M3},
+                                  {13, 8, 0, AffineFormat::Code::E5M2}};
 
 bool isPossible(const AffineFormat &affine) {
   const bool bits = affine.bits >= 2 && affine.bits <= 8 && affine.bits != 7;
@@ -29,15 +35,20 @@ bool isPossible(const AffineFormat &affine) {
                       affine.kind <= AffineFormat::Kind::Zero;
   const bool book = affine.kind != AffineFormat::Kind::Book ||
                     (affine.bits <= 4 && affine.group == 0 && affine.scale == AffineFormat::Scale::F16);
-  return bits && book && (sparse || affine.among == 0) && affine.group % kAffineUnit == 0 &&
+  const bool code = !affine.isFloat() || (affine.bits == 8 && affine.kind == AffineFormat::Kind::Symmetric && !affine.among);
+  return bits && book && code && (sparse || affine.among == 0) && affine.group % kAffineUnit == 0 &&
          affine.group <= kLargestAffineGroup;
 }
 
-/// "U4S_G64", "U4Z_G128", "I8S_ROW", "U3M_G64_BF16", "U4S_2OF4_G64", "U4B_ROW": read back by affineOfName.
+const char *floatName(const AffineFormat &affine) { return affine.code == AffineFormat::Code::E4M3 ? "8E4M3" : "8E5M2"; }
+
+/// "U4S_G64", "U4Z_G128", "I8S_ROW", "F8E4M3_G128_F32", "U3M_G64_BF16", "U4S_2OF4_G64", "U4B_ROW": read back by
+/// affineOfName.
 std::string nameOf(const AffineFormat &affine) {
-  std::string name = affine.bits == 8 && affine.kind == AffineFormat::Kind::Symmetric ? "I" : "U";
-  name += std::to_string(affine.bits);
-  name += "SZMB"[uint32_t(affine.kind)];
+  std::string name = affine.isFloat() ? "F" : affine.isSigned() ? "I" : "U";
+  name += affine.isFloat() ? floatName(affine) : std::to_string(affine.bits);
+  if (!affine.isFloat())
+    name += "SZMB"[uint32_t(affine.kind)];
   if (affine.among)
     name += "_" + std::to_string(affine.kept()) + "OF" + std::to_string(affine.among);
   name += affine.group ? "_G" + std::to_string(affine.group) : "_ROW";
@@ -54,6 +65,8 @@ std::string typeOf(const AffineFormat &affine) {
   if (affine.kind == AffineFormat::Kind::Book)
     return "<cb<learned, " + bits + ">>";
   std::string type = (affine.kind == AffineFormat::Kind::Symmetric ? "<i" : "<u") + bits + ", ";
+  if (affine.isFloat())
+    type = std::string("<f") + floatName(affine) + ", ";
   if (affine.among)
     type += std::to_string(affine.kept()) + ":" + std::to_string(affine.among) + ", ";
   type += (affine.group ? std::to_string(affine.group) : "*") + ":" + scale;
@@ -127,6 +140,19 @@ template <typename Use> void eachSurvivor(const AffineFormat &affine, uint32_t p
         use(number, survivorBit(affine, index, rank++));
 }
 
+/// What a stored code stands for, before a zero point is taken off.
+double numberOf(const AffineFormat &affine, uint32_t code) {
+  switch (affine.code) {
+  case AffineFormat::Code::E4M3:
+    return e4m3ToFloat(uint8_t(code));
+  case AffineFormat::Code::E5M2:
+    return e5m2ToFloat(uint8_t(code));
+  case AffineFormat::Code::Integer:
+    break;
+  }
+  return affine.isSigned() ? double(int8_t(code)) : double(code);
+}
+
 uint32_t codeAt(const std::byte *codes, size_t bit, uint32_t bits) {
   uint32_t value = uint32_t(codes[bit / 8]);
   if (bit % 8 + bits > 8)
@@ -147,8 +173,8 @@ std::optional<Format> formatOf(const AffineFormat &affine) {
   if (!isPossible(affine))
     return std::nullopt;
   uint32_t width = affine.bits;
-  for (const SparseWidth &known : kSparse)
-    if (affine.among == known.among && affine.bits == known.bits)
+  for (const OtherWidth &known : kOthers)
+    if (affine.among == known.among && affine.bits == known.bits && affine.code == known.code)
       width = known.number;
   return Format(kAffineBit | affine.group / kAffineUnit << 8 | uint32_t(affine.scale) << 6 | uint32_t(affine.kind) << 4 |
                 width);
@@ -158,9 +184,9 @@ std::optional<AffineFormat> affineOf(Format format) {
   const uint32_t number = uint32_t(format);
   AffineFormat affine;
   affine.bits = number & 15;
-  for (const SparseWidth &sparse : kSparse)
-    if (affine.bits == sparse.number) {
-      affine.bits = sparse.bits, affine.among = sparse.among;
+  for (const OtherWidth &other : kOthers)
+    if (affine.bits == other.number) {
+      affine.bits = other.bits, affine.among = other.among, affine.code = other.code;
       break;
     }
   affine.kind = AffineFormat::Kind(number >> 4 & 3);
@@ -243,7 +269,6 @@ void decodeAffineRow(Format format, const std::byte *row, float *numbers, size_t
   const AffineFormat affine = *affineOf(format);
   const RowParts parts(affine, K);
   const size_t group = affine.group ? affine.group : K;
-  const bool isSigned = affine.kind == AffineFormat::Kind::Symmetric && affine.bits == 8;
   if (affine.kind == AffineFormat::Kind::Book) {
     for (size_t k = 0; k < K; ++k)
       numbers[k] = readScale(row + parts.scales + codeAt(row, k * affine.bits, affine.bits) * affine.scaleBytes(), affine.scale);
@@ -260,8 +285,7 @@ void decodeAffineRow(Format format, const std::byte *row, float *numbers, size_t
     const size_t end = K - begin < group ? K : begin + group;
     const auto decoded = [&](size_t bit) {
       const uint32_t code = codeAt(row, bit, affine.bits);
-      const double value = isSigned ? double(int8_t(code)) : double(code);
-      return float(scale * (value - zero) + minimum);
+      return float(scale * (numberOf(affine, code) - zero) + minimum);
     };
     for (size_t k = begin; k < end && !affine.among; ++k)
       numbers[k] = decoded(k * affine.bits);

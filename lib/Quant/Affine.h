@@ -5,6 +5,7 @@
 //   w = scale * (code - zero)      Zero: an integer of `bits` bits a group
 //   w = scale * code + minimum     Minimum: of the type of the scales
 //   w = book[code]                 Book: 2^bits numbers of f16 a row, up to 4 bits; no scales, and no groups
+//   w = scale * float(code)        Symmetric, with codes that are floats of 8 bits (E4M3, E5M2)
 //
 // A row of K numbers is its planes one after another: codes in units of 32 numbers (number k at bit k * bits, low bits
 // first), then the scales of all groups (for Minimum: scale and minimum of each), then zero points (two groups to a
@@ -25,16 +26,21 @@ namespace sprig::quant {
 struct AffineFormat {
   enum class Kind : uint8_t { Symmetric, Zero, Minimum, Book };
   enum class Scale : uint8_t { F16, BF16, F32 };
+  enum class Code : uint8_t { Integer, E4M3, E5M2 };
 
   uint32_t bits = 4; ///< 2, 3, 4, 5, 6 or 8
   Kind kind = Kind::Symmetric;
   Scale scale = Scale::F16;
   uint32_t group = 0; ///< numbers that share a scale, a multiple of 32; 0: a whole row
   uint32_t among = 0; ///< half of each 4 or 8 numbers are kept (of 4 or 8 bits, not Minimum); 0: all are
+  Code code = Code::Integer; ///< floats are symmetric, of 8 bits, and none is left out
 
   /// What a symmetric code is stored above its number.
   uint32_t half() const { return kind == Kind::Symmetric && bits < 8 ? 1u << (bits - 1) : 0; }
   uint32_t scaleBytes() const { return scale == Scale::F32 ? 4 : 2; }
+  bool isFloat() const { return code != Code::Integer; }
+  /// Whether codes are stored as two's complement.
+  bool isSigned() const { return kind == Kind::Symmetric && bits == 8 && !isFloat(); }
   /// Of the neighbours that share a pattern, how many are kept.
   uint32_t kept() const { return among / 2; }
   /// Bytes of a unit's codes.
@@ -67,7 +73,7 @@ std::optional<Format> formatOf(const AffineFormat &affine);
 /// The parameters of an affine format; none for all others.
 std::optional<AffineFormat> affineOf(Format format);
 
-/// Writes a row: stored codes (below 2^bits; of symmetric formats `half` above the number, or two's complement), a
+/// Writes a row: stored codes (below 2^bits; of symmetric formats `half` above the number, two's complement or a float), a
 /// scale a group (or the book), and zero points or minima a group where the kind has them. Of sparse formats `patterns`
 /// has a word for each unit; codes of numbers that are not kept are not looked at.
 void packAffineRow(Format format, const uint8_t *codes, const float *scales, const float *offsets, std::byte *row,

@@ -50,6 +50,8 @@ double reference::meaningOfCode(QuantCode code, ArrayRef<float> codebook, uint32
     return quant::kE2M1Doubled[stored & 15] / 2.0;
   case CodeKind::F8E4M3:
     return quant::e4m3ToFloat(uint8_t(stored));
+  case CodeKind::F8E5M2:
+    return quant::e5m2ToFloat(uint8_t(stored));
   case CodeKind::Codebook:
     return codebook[stored];
   case CodeKind::Grid:
@@ -120,6 +122,8 @@ struct CodeSet {
       least = -6, largest = 6;
     if (code.kind == CodeKind::F8E4M3)
       least = -448, largest = 448;
+    if (code.kind == CodeKind::F8E5M2)
+      least = -57344, largest = 57344;
     if (code.kind == CodeKind::Codebook) {
       least = *std::min_element(codebook.begin(), codebook.end());
       largest = std::max(-least, double(*std::max_element(codebook.begin(), codebook.end())));
@@ -131,6 +135,8 @@ struct CodeSet {
       return roundToBits(value, 1, 0, 6);
     if (code.kind == CodeKind::F8E4M3)
       return roundToBits(value, 3, -6, 448);
+    if (code.kind == CodeKind::F8E5M2)
+      return roundToBits(value, 2, -14, 57344);
     if (code.kind != CodeKind::Codebook)
       return std::clamp(std::nearbyint(value), least, largest);
     double best = codebook[0];

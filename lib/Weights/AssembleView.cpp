@@ -207,6 +207,8 @@ private:
       return float(quant::kE2M1Doubled[stored]) * 0.5f;
     case CodeKind::F8E4M3:
       return quant::e4m3ToFloat(uint8_t(stored));
+    case CodeKind::F8E5M2:
+      return quant::e5m2ToFloat(uint8_t(stored));
     case CodeKind::Codebook:
       return bookOf(n)[stored];
     default:

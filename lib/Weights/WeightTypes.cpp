@@ -71,8 +71,9 @@ std::optional<Format> mlir::llm::affineFormatOf(RankedTensorType type) {
   const auto scale = affineScale(level.scale);
   if (!scale || level.group > int64_t(quant::kLargestAffineGroup))
     return std::nullopt;
+  const bool isFloat = code.kind == CodeKind::F8E4M3 || code.kind == CodeKind::F8E5M2;
   const bool centred =
-      code.kind == CodeKind::Signed ||
+      code.kind == CodeKind::Signed || isFloat ||
       (code.kind == CodeKind::Offset && code.offset == 1u << (code.bits - 1));
   const ScaleType zero = ScaleType::unsignedInt(code.bits);
   quant::AffineFormat affine{
@@ -85,6 +86,10 @@ std::optional<Format> mlir::llm::affineFormatOf(RankedTensorType type) {
     affine.kind = Kind::Minimum;
   else if (!centred || level.offsetKind != OffsetKind::None)
     return std::nullopt;
+  if (isFloat)
+    affine.code = code.kind == CodeKind::F8E4M3
+                      ? quant::AffineFormat::Code::E4M3
+                      : quant::AffineFormat::Code::E5M2;
   if (element.isSparse()) {
     affine.among = element.getSparsity().of;
     if (element.getSparsity().kept != affine.kept())

@@ -14,14 +14,14 @@ static SmallVector<size_t> best(ArrayRef<double> scores, SmallVector<size_t> can
   return candidates;
 }
 
-/// Experts of the best groups; a group counts by its two largest scores.
-static SmallVector<size_t> inBestGroups(ArrayRef<double> scores, size_t groups, size_t topGroups) {
+/// Experts of the best groups; a group counts by its two largest scores, or by the largest alone.
+static SmallVector<size_t> inBestGroups(ArrayRef<double> scores, size_t groups, size_t topGroups, bool byBest) {
   const size_t each = scores.size() / groups;
   std::vector<double> ranks(groups);
   for (size_t g = 0; g < groups; ++g) {
     std::vector<double> own(scores.begin() + g * each, scores.begin() + (g + 1) * each);
     llvm::sort(own, std::greater<>());
-    ranks[g] = own[0] + (each > 1 ? own[1] : 0);
+    ranks[g] = own[0] + (each > 1 && !byBest ? own[1] : 0);
   }
   SmallVector<size_t> chosen;
   for (size_t g : best(ranks, llvm::to_vector(llvm::seq<size_t>(0, groups)), topGroups))
@@ -48,7 +48,8 @@ template <typename F> static LogicalResult evaluateRoute(const OpContext<F> &con
     for (size_t x = 0; x < bias.size(); ++x)
       ranks[x] += double(bias[x]);
     SmallVector<size_t> candidates = op.getGroups()
-                                         ? inBestGroups(ranks, size_t(*op.getGroups()), size_t(*op.getTopGroups()))
+                                         ? inBestGroups(ranks, size_t(*op.getGroups()), size_t(*op.getTopGroups()),
+                                                        op.getByBest())
                                          : llvm::to_vector(llvm::seq<size_t>(0, X));
     double sum = 0;
     for (auto [j, x] : llvm::enumerate(best(ranks, candidates, k))) {

@@ -32,6 +32,12 @@ inline std::vector<std::byte> randomGroups(Format format, int64_t n, int64_t k,
     const bool book = affine.kind == quant::AffineFormat::Kind::Book;
     std::vector<float> scales =
         random.numbers(book ? affine.numbersAGroup() : groups);
+    if (affine.isFloat()) { // sane numbers, subnormal ones among them
+      for (uint8_t &code : codes)
+        code = uint8_t((code & 0x80) | (code & 0x7f) % 0x58);
+      for (float &scale : scales)
+        scale /= 32;
+    }
     std::vector<float> offsets = random.numbers(groups);
     scales[random.below(uint32_t(groups))] *= float(random.below(8) != 0);
     if (affine.kind == quant::AffineFormat::Kind::Zero)

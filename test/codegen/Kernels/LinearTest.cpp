@@ -79,6 +79,9 @@ std::vector<Format> groupFormats() {
       }
   for (uint32_t bits : {2u, 3u, 4u})
     list.push_back(*quant::formatOf({bits, Affine::Kind::Book}));
+  for (auto code : {Affine::Code::E4M3, Affine::Code::E5M2})
+    for (uint32_t scale : {0u, 1u, 2u})
+      list.push_back(*quant::formatOf({8, Affine::Kind::Symmetric, Affine::Scale(scale), std::array{128u, 0u, 32u}[scale], 0, code}));
   return list;
 }
 

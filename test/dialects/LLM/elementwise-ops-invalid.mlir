@@ -106,6 +106,14 @@ func.func @route_c4_divides(%x: tensor<?x8xf32>) {
 
 // -----
 
+func.func @route_c4_by_best(%x: tensor<?x8xf32>) {
+  // expected-error@+1 {{expects groups for by_best, but got none}}
+  %i, %w = llm.route %x top 2 by_best : tensor<?x8xf32>
+  return
+}
+
+// -----
+
 func.func @expert_linear_c1(%x: tensor<?x8xf32>, %i: tensor<?x2xi32>, %w: tensor<4x8xf32>) {
   // expected-error@+1 {{expects a static weight XxNxK, but got 4x8}}
   %y = llm.expert_linear %x, %i, %w : tensor<?x8xf32>, tensor<?x2xi32>, tensor<4x8xf32> -> tensor<?x2x4xf32>

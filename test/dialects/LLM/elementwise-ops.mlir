@@ -89,6 +89,8 @@ func.func @route(%logits: tensor<?x8xf32>, %b: tensor<8xf32>) -> (tensor<?x2xi32
   // CHECK: llm.route %{{.*}} top 2 score sigmoid normalise scale(2.5) bias(%{{.*}} : tensor<8xf32>) groups(4) top_groups(2) : tensor<?x8xf32>
   %j, %v = llm.route %logits top 2 score sigmoid normalise scale(2.5) bias(%b : tensor<8xf32>) groups(4) top_groups(2)
       : tensor<?x8xf32>
+  // CHECK: llm.route %{{.*}} top 2 groups(4) top_groups(2) by_best : tensor<?x8xf32>
+  %k, %u = llm.route %logits top 2 groups(4) top_groups(2) by_best : tensor<?x8xf32>
   return %ids, %weights : tensor<?x2xi32>, tensor<?x2xf32>
 }
 

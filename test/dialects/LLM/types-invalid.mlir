@@ -1,6 +1,6 @@
 // RUN: llm-opt %s --split-input-file --verify-diagnostics
 
-// expected-error@+1 {{expects iN, uN, trit, f4E2M1, f8E4M3, cb<…> or grid<…>, but got x4}}
+// expected-error@+1 {{expects iN, uN, trit, f4E2M1, f8E4M3, f8E5M2, cb<…> or grid<…>, but got x4}}
 func.func private @q_code(!llm.q<x4>)
 
 // -----

@@ -3,11 +3,11 @@
 // Every code, and every way to scale one.
 // CHECK-LABEL: func.func private @codes
 // CHECK-SAME: tensor<32x!llm.q<i2>>, tensor<32x!llm.q<i7, 32:f16>>, tensor<32x!llm.q<u3, 32:f32>>, tensor<32x!llm.q<u4-8, 16:bf16>>
-// CHECK-SAME: tensor<32x!llm.q<trit, *:f16>>, tensor<32x!llm.q<f4E2M1, 32:e8m0, *:f32>>, tensor<32x!llm.q<f8E4M3, *:f32>>
+// CHECK-SAME: tensor<32x!llm.q<trit, *:f16>>, tensor<32x!llm.q<f4E2M1, 32:e8m0, *:f32>>, tensor<32x!llm.q<f8E4M3, *:f32>>, tensor<32x!llm.q<f8E5M2, 32:bf16>>
 // CHECK-SAME: tensor<32x!llm.q<cb<nf4, 4>, 64:f32>>, tensor<32x!llm.q<cb<mine, 3>>>
 func.func private @codes(
     tensor<32x!llm.q<i2>>, tensor<32x!llm.q<i7, 32:f16>>, tensor<32x!llm.q<u3, 32:f32>>, tensor<32x!llm.q<u4-8, 16:bf16>>,
-    tensor<32x!llm.q<trit, *:f16>>, tensor<32x!llm.q<f4E2M1, 32:e8m0, *:f32>>, tensor<32x!llm.q<f8E4M3, *:f32>>,
+    tensor<32x!llm.q<trit, *:f16>>, tensor<32x!llm.q<f4E2M1, 32:e8m0, *:f32>>, tensor<32x!llm.q<f8E4M3, *:f32>>, tensor<32x!llm.q<f8E5M2, 32:bf16>>,
     tensor<32x!llm.q<cb<nf4, 4>, 64:f32>>, tensor<32x!llm.q<cb<mine, 3>>>)
 
 // -----

@@ -106,9 +106,10 @@ private:
     size("expert_shared_count", "n_shared_experts");
     real("expert_weights_scale", "routed_scaling_factor");
     writer.add(key("expert_gating_func"), absorbed ? 2u : 1u);
-    if (!absorbed)
+    if (absorbed)
+      writer.add(key("expert_weights_norm"), config["norm_topk_prob"].get<bool>());
+    if (!absorbed && config.value("topk_method", "") != "group_limited_greedy")
       return;
-    writer.add(key("expert_weights_norm"), config["norm_topk_prob"].get<bool>());
     size("expert_group_count", "n_group");
     size("expert_group_used_count", "topk_group");
   }

@@ -191,6 +191,24 @@ std::vector<std::string> twins() {
   return names;
 }
 
+/// Whole files of that package: the folder `gguf` has two that together lack a head, have rows of Q and K in another
+/// order, and lists by layer; SPRIG_GGUF_FILES may name one with all (generate_gguf_twins.py --write).
+class GgufPackageFiles : public VariantLogits {};
+
+TEST_P(GgufPackageFiles, GiveTheSame) {
+  const char *all = std::getenv("SPRIG_GGUF_FILES");
+  const std::string files = all ? all : SPRIG_SOURCE_DIR "/test/lib/Import/gguf";
+  llvm::Error written = writeVariant(GetParam(), folder.string());
+  ASSERT_FALSE(bool(written)) << llvm::toString(std::move(written));
+  expectLogits(files + "/" + GetParam() + ".gguf", folder.string(), 1e-4);
+}
+
+std::vector<std::string> packageFiles() {
+  if (std::getenv("SPRIG_GGUF_FILES"))
+    return twins();
+  return {"llama-tied-bf16", "gemma3-small-bf16"};
+}
+
 std::string variantName(const ::testing::TestParamInfo<std::string> &info) {
   std::string name = info.param;
   std::replace(name.begin(), name.end(), '-', '_');
@@ -198,6 +216,7 @@ std::string variantName(const ::testing::TestParamInfo<std::string> &info) {
 }
 INSTANTIATE_TEST_SUITE_P(All, VariantLogits, ::testing::ValuesIn(variantNames()), variantName);
 INSTANTIATE_TEST_SUITE_P(All, VariantTwins, ::testing::ValuesIn(twins()), variantName);
+INSTANTIATE_TEST_SUITE_P(Some, GgufPackageFiles, ::testing::ValuesIn(packageFiles()), variantName);
 
 std::string nameOf(const ::testing::TestParamInfo<const char *> &info) {
   std::string name = info.param;

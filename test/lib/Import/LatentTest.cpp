@@ -65,13 +65,20 @@ TEST_F(LatentTest, RoutesAsTheConfigurationSays) {
   route = all<RouteOp>().front();
   EXPECT_EQ(route.getScore(), ScoreKind::Softmax);
   EXPECT_FALSE(route.getBias() || route.getNormalise() || route.getGroups());
+  // DeepSeek-V2, unlike its lite sister.
+  ASSERT_EQ(change("deepseek-v2", {{"topk_method", "group_limited_greedy"},
+                                   {"n_group", 3},
+                                   {"topk_group", 2}}),
+            "");
+  route = all<RouteOp>().front();
+  EXPECT_EQ(route.getGroups().value_or(0), 3u);
+  EXPECT_TRUE(route.getByBest());
 }
 
 TEST_F(LatentTest, RefusesByName) {
-  EXPECT_MESSAGE(change("deepseek-v2", {{"topk_method", "group_limited_greedy"},
-                                        {"n_group", 3},
-                                        {"topk_group", 2}}),
-                 "topk_method expects greedy or noaux_tc");
+  EXPECT_MESSAGE(change("deepseek-v2", {{"topk_method", "random"}}),
+                 "topk_method expects greedy, group_limited_greedy or noaux_tc, "
+                 "but got 'random'");
   EXPECT_MESSAGE(change("deepseek-v2", {{"norm_topk_prob", true}}),
                  "norm_topk_prob expects false");
   EXPECT_MESSAGE(change("deepseek-v2", {{"scoring_func", "relu"}}),

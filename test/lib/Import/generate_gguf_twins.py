@@ -5,7 +5,10 @@ of llama-like families are put in order as llama.cpp's converter does. Of each f
 list of its keys, tensors and the CRC-32 of their bytes, which ImportLogitsTest makes of the files that it evaluates.
 
     pip install transformers torch gguf
-    python3 test/lib/Import/generate_gguf_twins.py [--list NAME]
+    python3 test/lib/Import/generate_gguf_twins.py [--list NAME | --write FOLDER]
+
+With --write the files themselves are kept in a folder: the same test reads them where SPRIG_GGUF_FILES names it, and two
+small ones from `gguf`, always.
 """
 import json
 import pathlib
@@ -82,14 +85,15 @@ class Twin:
         latent = config["kv_lora_rank"]
         writer.add_key_length(latent + config["qk_rope_head_dim"] if self.absorbed else keys)
         writer.add_value_length(latent if self.absorbed else values)
+        if self.absorbed or config.get("topk_method") == "group_limited_greedy":
+            self.add("expert_group_count", "n_group")
+            self.add("expert_group_used_count", "topk_group")
         kind = gguf.ExpertGatingFuncType.SIGMOID if self.absorbed else gguf.ExpertGatingFuncType.SOFTMAX
         writer.add_expert_gating_func(kind)
         if self.absorbed:
             writer.add_key_length_mla(keys)
             writer.add_value_length_mla(values)
             writer.add_expert_weights_norm(config["norm_topk_prob"])
-            self.add("expert_group_count", "n_group")
-            self.add("expert_group_used_count", "topk_group")
 
     def write_rope(self):
         rope = self.config["rope_parameters"]
@@ -183,19 +187,20 @@ def list_of(path):
 def main():
     folder = pathlib.Path(__file__).parent
     shown = sys.argv[2] if sys.argv[1:2] == ["--list"] else None
+    kept = pathlib.Path(sys.argv[2]) if sys.argv[1:2] == ["--write"] else None
     out = {}
     for variant in json.loads((folder / "variants.json").read_text())["variants"]:
         name = variant["name"]
         if name.startswith(NONE) or shown not in (None, name):
             continue
         with tempfile.TemporaryDirectory() as place:
-            path = pathlib.Path(place) / "model.gguf"
+            path = kept / f"{name}.gguf" if kept else pathlib.Path(place) / "model.gguf"
             Twin(variant, path).write()
             lines = list_of(path)
         out[name] = f"{zlib.crc32(lines.encode()):08x}"
         if shown:
             print(lines, end="")
-    if not shown:
+    if not shown and not kept:
         (folder / "gguf_twins.json").write_text(json.dumps(out, indent=1) + "\n")
 
 

@@ -3,13 +3,14 @@
 (5.24.0, with torch, made the committed file) computes of them in f32.
 
     pip install transformers torch
-    python3 test/lib/Import/generate_variants.py
+    python3 test/lib/Import/generate_variants.py [NAME...]
 
 No weights are stored: each number is a function of the tensor's name and its place (`numbers`), which
 GeneratedCheckpoint.cpp computes as well.
 """
 import json
 import pathlib
+import sys
 
 import numpy
 import torch
@@ -146,6 +147,10 @@ VARIANTS = [
     of("gemma3_text", "gemma3", **base(head_dim=16, sliding_window=8, query_pre_attn_scalar=16)),
     of("gemma3_text", "gemma3-seven-layers", **base(head_dim=32, sliding_window=4, query_pre_attn_scalar=32,
                                                     num_hidden_layers=7, num_key_value_heads=1)),
+    of("gemma3_text", "gemma3-small-bf16", True, **base(head_dim=16, hidden_size=32, intermediate_size=48,
+                                                       num_attention_heads=2, num_key_value_heads=1, sliding_window=6,
+                                                       query_pre_attn_scalar=16, num_hidden_layers=3,
+                                                       tie_word_embeddings=True)),
     of("phi3", "phi3", **base(pad_token_id=0)),
     of("phi3", "phi3-window", **base(pad_token_id=0, sliding_window=9)),
     of("phi3", "phi3-long", **base(pad_token_id=0, original_max_position_embeddings=64,
@@ -188,6 +193,15 @@ VARIANTS = [
     of("deepseek_v2", "deepseek-v2-yarn", **latents(rope_parameters=YARN_LATENT, routed_scaling_factor=1.5,
                                                     first_k_dense_replace=0, num_hidden_layers=2)),
     of("deepseek_v2", "deepseek-v2-bf16", True, **latents(v_head_dim=16, tie_word_embeddings=True)),
+    of("deepseek_v2", "deepseek-v2-groups", **latents(n_routed_experts=8, num_experts_per_tok=3, n_group=4, topk_group=2,
+                                                      topk_method="group_limited_greedy", routed_scaling_factor=2.0)),
+    of("deepseek_v2", "deepseek-v2-one-group-of-3", **latents(n_group=3, topk_group=1, topk_method="group_limited_greedy",
+                                                              first_k_dense_replace=0, num_hidden_layers=2)),
+    # Blocks of 128 by 128 (FP8) are more than one of these, and its matrices are whole units of 32 columns.
+    of("deepseek_v3", "deepseek-v3-wide", **latents(
+        hidden_size=256, intermediate_size=384, q_lora_rank=160, kv_lora_rank=160, qk_nope_head_dim=32, qk_rope_head_dim=16,
+        v_head_dim=32, n_routed_experts=8, num_experts_per_tok=3, n_group=4, topk_group=2, n_shared_experts=1,
+        moe_intermediate_size=256, num_hidden_layers=2, num_nextn_predict_layers=0)),
     of("deepseek_v3", "deepseek-v3", **latents(q_lora_rank=24, n_routed_experts=8, num_experts_per_tok=3, n_group=4,
                                                topk_group=2, n_shared_experts=1, num_nextn_predict_layers=0)),
     of("deepseek_v3", "deepseek-v3-one-group", **latents(n_group=1, topk_group=1, num_nextn_predict_layers=0)),
@@ -255,12 +269,18 @@ def evaluate(variant, tokens):
 
 
 def main():
+    """All variants, or the named ones and, as they are in the file, the others."""
     torch.manual_seed(0)
+    wanted = set(sys.argv[1:])
     path = pathlib.Path(__file__).with_name("variants.json")
     rng = numpy.random.default_rng(5)
     out = []
     tokens = rng.integers(0, 77, TOKENS).tolist()
+    known = {one["name"]: one for one in json.loads(path.read_text())["variants"]} if wanted else {}
     for variant in VARIANTS:
+        if variant["name"] in known and variant["name"] not in wanted:
+            out.append(known[variant["name"]])
+            continue
         out.append(evaluate(variant, tokens))
         print(variant["name"], out[-1]["argmax"][:6], max(out[-1]["last"]))
     with path.open("w") as file:

@@ -26,6 +26,10 @@ std::vector<AffineFormat> all() {
       for (Kind kind : {Kind::Symmetric, Kind::Zero})
         for (uint32_t group : {0u, 32u, 64u, 128u})
           list.push_back({bits, kind, Scale(group % 3), group, among});
+  for (auto code : {AffineFormat::Code::E4M3, AffineFormat::Code::E5M2})
+    for (Scale scale : {Scale::F16, Scale::BF16, Scale::F32})
+      for (uint32_t group : {0u, 32u, 128u})
+        list.push_back({8, Kind::Symmetric, scale, group, 0, code});
   return list;
 }
 
@@ -55,6 +59,8 @@ TEST(AffineTest, NumbersAndNamesSpellTheParameters) {
   EXPECT_EQ(info(*formatOf({8, Kind::Symmetric, Scale::F32, 32})).name, "I8S_G32_F32");
   EXPECT_EQ(info(*formatOf({4, Kind::Symmetric, Scale::F16, 64, 4})).type, "<i4, 2:4, 64:f16>");
   EXPECT_EQ(info(*formatOf({8, Kind::Zero, Scale::F32, 0, 8})).name, "U8Z_4OF8_ROW_F32");
+  EXPECT_EQ(info(*formatOf({8, Kind::Symmetric, Scale::F32, 128, 0, AffineFormat::Code::E4M3})).name, "F8E4M3_G128_F32");
+  EXPECT_EQ(info(*formatOf({8, Kind::Symmetric, Scale::BF16, 0, 0, AffineFormat::Code::E5M2})).type, "<f8E5M2, *:bf16>");
   EXPECT_EQ(affineOf(Format::Q4_1), std::nullopt);
 }
 
@@ -103,6 +109,9 @@ TEST(AffineTest, OutOfReachIsNoFormat) {
   EXPECT_EQ(formatOf({3, Kind::Symmetric, Scale::F16, 64, 4}), std::nullopt);
   EXPECT_EQ(formatOf({4, Kind::Minimum, Scale::F16, 64, 4}), std::nullopt);
   EXPECT_EQ(formatOf({4, Kind::Book, Scale::F16, 0, 4}), std::nullopt);
+  EXPECT_EQ(formatOf({4, Kind::Symmetric, Scale::F16, 64, 0, AffineFormat::Code::E4M3}), std::nullopt);
+  EXPECT_EQ(formatOf({8, Kind::Zero, Scale::F16, 64, 0, AffineFormat::Code::E4M3}), std::nullopt);
+  EXPECT_EQ(formatOf({8, Kind::Symmetric, Scale::F16, 64, 4, AffineFormat::Code::E5M2}), std::nullopt);
   // Books are a row's, of f16, and of few entries.
   for (const AffineFormat &book : {AffineFormat{5, Kind::Book}, {4, Kind::Book, Scale::F32}, {4, Kind::Book, Scale::F16, 64}})
     EXPECT_EQ(formatOf(book), std::nullopt);
@@ -134,7 +143,7 @@ TEST(AffineTest, PackedRowsDecodeToWhatTheyMean) {
     const size_t K = 160, group = affine.group ? affine.group : K, groups = affine.groups(K);
     std::vector<uint8_t> codes(K);
     for (uint8_t &code : codes)
-      code = uint8_t(random() % (1u << affine.bits));
+      code = uint8_t(random() % (affine.isFloat() ? 0x7c : 1u << affine.bits)); // no NaN
     std::vector<float> scales(groups), offsets(groups);
     for (size_t g = 0; g < groups; ++g) {
       scales[g] = halfToFloat(uint16_t(0x2c00 + random() % 0x1000));
@@ -155,8 +164,10 @@ TEST(AffineTest, PackedRowsDecodeToWhatTheyMean) {
         continue;
       }
       const double scale = scales[k / group], offset = offsets[k / group];
-      const double number = affine.bits == 8 && affine.kind == Kind::Symmetric ? double(int8_t(codes[k]))
-                                                                               : double(codes[k]) - affine.half();
+      const double number = affine.code == AffineFormat::Code::E4M3   ? double(e4m3ToFloat(codes[k]))
+                            : affine.code == AffineFormat::Code::E5M2 ? double(e5m2ToFloat(codes[k]))
+                            : affine.isSigned()                       ? double(int8_t(codes[k]))
+                                                                      : double(codes[k]) - affine.half();
       const double expected = affine.kind == Kind::Zero      ? scale * (number - offset)
                               : affine.kind == Kind::Minimum ? scale * number + offset
                                                              : scale * number;

@@ -35,6 +35,7 @@ TEST(ExpertOps, RouteTiesToTheLowerId) { expectRoute("", {1, 1, 1, 1}, 4, {0, 1}
 TEST(ExpertOps, RouteInGroups) {
   // Groups (0, 1) and (2, 3): the first has the best expert, but the second the better two.
   expectRoute(" score sigmoid groups(2) top_groups(1)", {2, -5, 1, 1}, 4, {2, 3}, {0.731058579, 0.731058579});
+  expectRoute(" score sigmoid groups(2) top_groups(1) by_best", {2, -5, 1, 1}, 4, {0, 1}, {0.880797078, 0.006692851});
 }
 
 TEST(ExpertOps, ExpertLinear) {
