@@ -245,6 +245,8 @@ LogicalResult Driver::makePlan() {
               std::to_string(options.context);
   if (options.treeNodes > 0)
     pipeline += " tree-nodes=" + std::to_string(options.treeNodes);
+  if (options.largestBinding > 0)
+    pipeline += " largest-binding=" + std::to_string(options.largestBinding);
   auto add = [&](StringRef name, const auto &list, auto text) {
     if (!list.empty()) {
       pipeline += (" " + name + "=").str();

@@ -54,6 +54,14 @@ void ExpertKernel::open() {
   SmallVector<Type> elements;
   for (const KernelBinding &known : interface.bindings) {
     const auto [weight, planeName] = StringRef(known.role).split('.');
+    if (planeName == kAllPlanes) {
+      for (const sprig::quant::PlaneLayout &plane : layout.planes)
+        planes.push_back({unsigned(elements.size()), plane.unitBytes, 4,
+                          plane.share, unsigned(layout.units),
+                          unsigned(plane.offset / 4)});
+      elements.push_back(b.i32());
+      continue;
+    }
     if (planeName.empty()) {
       const bool wide = quads && known.role == "x";
       elements.push_back(known.role == "ids" ? b.i32()
@@ -103,7 +111,8 @@ Value ExpertKernel::step(const Place &place, Value line, Value block,
   Value first =
       b.add(b.mul(b.add(b.mul(place.first, int64_t(layout.units)), unit), 8),
             place.second);
-  UnitReader reader(b, planes, first);
+  UnitReader reader(b, planes, first,
+                    codec.table().empty() ? 0 : binding(kTableRole));
   for (WeightChunk &chunk : codec.decode(reader, stepOfBlock, count)) {
     Value offset = b.mul(block, codec.blockElements());
     if (chunk.dynamicOffset)
@@ -155,10 +164,19 @@ void ExpertKernel::build() {
   open();
   const Value token = b.groupId(1);
   const auto place = [&](Value j) { return b.add(b.mul(token, spec.top), j); };
+  Value isHere; // where not all experts are
   const auto part = [&](Value j) {
     Value expert = b.min(b.toIndex(b.load(binding("ids"), place(j))),
-                         b.index(spec.experts - 1));
-    return product(expert, spec.each ? place(j) : token);
+                         b.index((spec.of ? spec.of : spec.experts) - 1));
+    if (!spec.of)
+      return product(expert, spec.each ? place(j) : token);
+    // Wraps below `first`: not less than `experts`.
+    expert = b.sub(expert, b.index(spec.first));
+    isHere = b.less(expert, spec.experts);
+    return b.choose(
+        isHere,
+        [&] { return Values{product(expert, spec.each ? place(j) : token)}; },
+        [&] { return Values{b.constant(0.0f)}; })[0];
   };
   Value sum, line;
   if (spec.combine) {
@@ -173,6 +191,8 @@ void ExpertKernel::build() {
     sum = part(b.groupId(2));
     line = place(b.groupId(2));
   }
+  if (spec.combine)
+    isHere = Value(); // the sum is of all that are
   if (slices > 1)
     sum = b.reduceAll({sum}, slices, /*stride=*/8)[0];
   const auto finish = [&] {
@@ -182,10 +202,13 @@ void ExpertKernel::build() {
     b.store(sum, binding("y"), at);
   };
   Value mine = slices > 1 ? b.equal(slice, b.index(0)) : Value();
-  if (spec.n % 8) {
-    Value there = b.less(column, spec.n);
-    mine = mine ? b.bitAnd(mine, there) : there;
-  }
+  const auto only = [&](Value condition) {
+    mine = mine ? b.bitAnd(mine, condition) : condition;
+  };
+  if (spec.n % 8)
+    only(b.less(column, spec.n));
+  if (isHere)
+    only(isHere);
   if (mine)
     b.when(mine, finish);
   else
@@ -208,11 +231,13 @@ FailureOr<ExpertLinearSpec> ExpertLinearSpec::fromAttr(DictionaryAttr attr,
   reader.read("each", spec.each);
   reader.read("combine", spec.combine);
   reader.read("residual", spec.residual);
+  reader.maybe("first", spec.first, 0);
+  reader.maybe("of", spec.of, 1);
   if (failed(reader.finish()))
     return failure();
   const auto known = sprig::quant::formatOfName(format);
   const BlockCodec *codec = known ? BlockCodec::find(*known) : nullptr;
-  if (!codec || codec->inOneBinding()) {
+  if (!codec) {
     reader.fail("expects a format that kernels of experts can read, but got '" + format +
                 "'");
     return failure();
@@ -223,6 +248,10 @@ FailureOr<ExpertLinearSpec> ExpertLinearSpec::fromAttr(DictionaryAttr attr,
     reader.fail("expects k to be a multiple of the block of " +
                 Twine(codec->format().name) + ", " + Twine(block) +
                 ", but got " + Twine(spec.k));
+  if (spec.of ? spec.of - spec.first < spec.experts : spec.first != 0)
+    reader.fail("expects experts among the " + Twine(spec.of) +
+                " of all, but got " + Twine(spec.experts) + " from " +
+                Twine(spec.first));
   if (spec.residual && !spec.combine)
     reader.fail("expects a residual only with combine");
   if (reader.bad())
@@ -240,6 +269,8 @@ DictionaryAttr ExpertLinearSpec::toAttr(MLIRContext *context) const {
       .flag("each", each)
       .flag("combine", combine)
       .flag("residual", residual)
+      .add("first", first)
+      .add("of", of)
       .done();
 }
 
@@ -253,14 +284,24 @@ ExpertLinearSpec::interface(const TargetProfile &profile,
       "expert_linear {0} n={1} k={2} {3} of {4}{5}{6}{7} slices {8}", info.name,
       n, k, top, experts, each ? " each" : "", combine ? " combine" : "",
       residual ? " residual" : "", slices);
+  if (of)
+    interface.key += llvm::formatv(" first {0} of {1}", first, of);
   interface.name = KernelInterface::nameFor(
       llvm::formatv("experts_{0}_{1}x{2}", StringRef(info.name).lower(), n, k),
       interface.key);
   const auto layout =
       sprig::quant::describe(format, size_t(experts * n), size_t(k));
-  for (const sprig::quant::PlaneLayout &plane : layout.planes)
-    interface.bindings.push_back(
-        {"weight." + std::string(plane.name), Access::Read, plane.bytes});
+  const BlockCodec &codec = *BlockCodec::find(format);
+  if (codec.inOneBinding())
+    interface.bindings.push_back({"weight." + kAllPlanes.str(), Access::Read,
+                                  uint64_t(layout.bytes)});
+  else
+    for (const sprig::quant::PlaneLayout &plane : layout.planes)
+      interface.bindings.push_back(
+          {"weight." + std::string(plane.name), Access::Read, plane.bytes});
+  if (!codec.table().empty())
+    interface.bindings.push_back({kTableRole.str(), Access::Read,
+                                  uint64_t(codec.table().size()) * 4});
   const auto bind = [&](const char *role, Access access, int64_t numbers) {
     interface.bindings.push_back({role, access, uint64_t(numbers) * 4, true});
   };

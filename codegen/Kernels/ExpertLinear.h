@@ -3,10 +3,12 @@
 //
 // Spec: {format, n, k, experts = X, top, each? = x has a row for each of the
 // `top` experts of a token, combine? = the products of a token are summed, each
-// times its weight, residual? is added (with combine)}.
+// times its weight, residual? is added (with combine), first?, of?: the kernel
+// has the experts [first, first + X) of so many, and leaves the rows of y that
+// are of others alone, or sums without them}.
 //
 // Bindings, in this order: the planes of the weights, [X · n][k] in the layout
-// tiled<rows=8>, named "weight.<plane>"; "x" f32 [T][k] or [T][top][k]; "ids"
+// tiled<rows=8>, named "weight.<plane>"; the format's table, if it has one; "x" f32 [T][k] or [T][top][k]; "ids"
 // i32 [T][top]; "combine" f32 [T][top]; "residual" f32 [T][n]; "y" f32
 // [T][top][n], combined [T][n]. Ids past the last expert read the last one.
 //
@@ -27,6 +29,7 @@ struct ExpertLinearSpec {
   sprig::quant::Format format = sprig::quant::Format::F32;
   int64_t n = 0, k = 0, experts = 0, top = 1;
   bool each = false, combine = false, residual = false;
+  int64_t first = 0, of = 0; ///< of 0: as many as `experts`
 
   static FailureOr<ExpertLinearSpec> fromAttr(DictionaryAttr spec,
                                               EmitError emitError);

@@ -3,6 +3,7 @@
 #include "codegen/Kernels/ExpertLinear.h"
 #include "codegen/Kernels/Route.h"
 #include "codegen/Lowering/OpLowerings.h"
+#include <numeric>
 
 namespace mlir::llm {
 namespace {
@@ -17,6 +18,7 @@ LogicalResult lowerRoute(ProgramLowering &p, RouteOp op) {
     spec.scale = scale->convertToDouble();
   spec.groups = int64_t(op.getGroups().value_or(0));
   spec.topGroups = int64_t(op.getTopGroups().value_or(0));
+  spec.byBest = op.getByBest();
   SmallVector<Operand> operands{{"x", p.view(op.getLogits())}};
   if (op.getBias()) {
     FailureOr<Value> bias = p.vectorWeight(op.getBias(), op);
@@ -47,6 +49,28 @@ LogicalResult lowerAdapterChoice(ProgramLowering &p, AdapterChoiceOp op) {
                     operands, rows, "adapter");
 }
 
+/// How many of the experts one kernel takes: all, or fewer where no binding can
+/// span them. The failure is reported.
+FailureOr<int64_t> expertsOfAPart(ProgramLowering &p, ExpertLinearOp op,
+                                  const ExpertLinearSpec &spec) {
+  FailureOr<KernelInterface> interface =
+      spec.interface(p.profile(), [&] { return op.emitOpError(); });
+  if (failed(interface))
+    return failure();
+  const int64_t fit =
+      p.rowsWithin(*interface, spec.experts * spec.n) / spec.n;
+  if (fit == spec.experts)
+    return fit;
+  // Parts start at rows at which any part of a weight may.
+  const int64_t step = ProgramLowering::kRowsOfAPart /
+                       std::gcd(ProgramLowering::kRowsOfAPart, spec.n);
+  if (fit / step)
+    return fit / step * step;
+  return op.emitOpError("expects experts of which ")
+         << step << " fit a binding of target '" << p.profile().name
+         << "', but each is " << spec.n << "x" << spec.k;
+}
+
 LogicalResult lowerExpertLinear(ProgramLowering &p, ExpertLinearOp op) {
   if (op.getBias())
     return op.emitOpError("expects experts without a bias, which is not "
@@ -69,26 +93,56 @@ LogicalResult lowerExpertLinear(ProgramLowering &p, ExpertLinearOp op) {
   spec.top = cast<RankedTensorType>(op.getIds().getType()).getShape()[1];
   spec.each = input.getRank() == 3 && input.getDimSize(1) == spec.top &&
               input.getDimSize(2) == spec.k;
-  SmallVector<Operand> operands = weight->named("weight");
-  // Of the weights a token reads what its experts have.
-  for (Operand &plane : operands)
-    plane.touched = int64_t(plan::getViewBytes(plane.view)) / spec.experts *
-                    std::min(spec.experts, spec.top * p.rowsOf(op.getInput()));
-  operands.push_back({"x", p.view(op.getInput())});
-  operands.push_back({"ids", p.view(op.getIds())});
+  const int64_t rows = p.rowsOf(op.getInput());
+  SmallVector<Operand> inputs{{"x", p.view(op.getInput())},
+                              {"ids", p.view(op.getIds())}};
+  p.addFormatTable(spec.format, inputs);
   if (op.getCombine()) {
     spec.combine = true;
-    operands.push_back({"combine", p.view(op.getCombine())});
+    inputs.push_back({"combine", p.view(op.getCombine())});
   }
-  if (op.getResidual()) {
-    spec.residual = true;
-    operands.push_back({"residual", p.view(op.getResidual())});
+  Value sum = op.getResidual() ? p.view(op.getResidual()) : Value();
+  FailureOr<int64_t> part = expertsOfAPart(p, op, spec);
+  if (failed(part))
+    return failure();
+
+  // A tensor that no binding can span is read in parts, each by the tokens whose
+  // experts are in it. Sums go from part to part as residuals.
+  const int64_t all = spec.experts, top = spec.top;
+  const uint64_t bytes =
+      uint64_t(p.paddedRows(rows) * ProgramLowering::rowElements(op.getResult())) *
+      4;
+  Value y;
+  for (spec.first = 0; spec.first < all; spec.first += *part) {
+    spec.experts = std::min(*part, all - spec.first);
+    spec.of = *part == all ? 0 : all;
+    spec.residual = bool(sum);
+    FailureOr<WeightOperand> own = p.rowsOfWeight(
+        op.getWeight(), spec.first * spec.n, spec.experts * spec.n, op);
+    if (failed(own))
+      return failure();
+    SmallVector<Operand> operands = own->named("weight");
+    // Of the weights a token reads what its experts have.
+    for (Operand &plane : operands)
+      plane.touched = int64_t(plan::getViewBytes(plane.view)) / spec.experts *
+                      std::min(spec.experts, top * rows);
+    llvm::append_range(operands, inputs);
+    if (sum)
+      operands.push_back({"residual", sum});
+    const bool last = spec.first + *part >= all;
+    if (!y || spec.combine)
+      y = last || !spec.combine ? p.allocate(op.getResult(), rows)
+                                : p.scratch("experts", bytes);
+    operands.push_back({"y", y});
+    if (spec.combine)
+      sum = y;
+    const int64_t share = top * spec.n * spec.k * rows * spec.experts / all;
+    if (failed(p.dispatch(op, ExpertLinearSpec::kFamily,
+                          spec.toAttr(p.context()), operands, rows,
+                          spec.combine ? "experts, sum" : "experts", share)))
+      return failure();
   }
-  const int64_t rows = p.rowsOf(op.getInput());
-  operands.push_back({"y", p.allocate(op.getResult(), rows)});
-  return p.dispatch(op, ExpertLinearSpec::kFamily, spec.toAttr(p.context()),
-                    operands, rows, spec.combine ? "experts, sum" : "experts",
-                    spec.top * spec.n * spec.k * rows);
+  return success();
 }
 
 } // namespace

@@ -44,6 +44,9 @@ struct LowerToPlan final : impl::LowerToPlanPassBase<LowerToPlan> {
       llvm::Expected<TargetProfile> profile = findProfile(name);
       if (!profile)
         return module.emitError() << llvm::toString(profile.takeError());
+      if (largestBinding > 0)
+        profile->limits.storageRange =
+            std::min(profile->limits.storageRange, uint64_t(largestBinding));
       if (!widths.empty())
         profile->widths.assign(widths.begin(), widths.end());
       std::vector<int64_t> &sizes = profile->widths;

@@ -97,6 +97,9 @@ def LowerToPlanPass : Pass<"llm-lower-to-plan", "ModuleOp"> {
            "Widest step that gets a program for the logits of all rows; 0: none">,
     Option<"treeNodes", "tree-nodes", "int64_t", /*default=*/"64",
            "Nodes of the largest tree that gets a program, at most 64">,
+    Option<"largestBinding", "largest-binding", "int64_t", /*default=*/"0",
+           "Bytes that the binding of a storage buffer may span, where these are to be fewer than the target promises; "
+           "0: what it promises">,
   ];
 }
 

@@ -14,6 +14,7 @@ void buildPlanPipeline(OpPassManager &manager,
   lower.context = options.context;
   lower.logitWidths = options.logitWidths;
   lower.treeNodes = options.treeNodes;
+  lower.largestBinding = options.largestBinding;
   manager.addPass(createLowerToPlanPass(lower));
   // Memory before barriers: values that share bytes order the dispatches that
   // touch them.

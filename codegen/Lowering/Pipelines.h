@@ -26,6 +26,11 @@ struct PlanPipelineOptions : PassPipelineOptions<PlanPipelineOptions> {
       *this, "tree-nodes",
       llvm::cl::desc("Nodes of the largest tree with a program, at most 64"),
       llvm::cl::init(64)};
+  Option<int64_t> largestBinding{
+      *this, "largest-binding",
+      llvm::cl::desc("Bytes that a storage buffer's binding may span, if fewer "
+                     "than the target promises"),
+      llvm::cl::init(0)};
   Option<bool> kernels{*this, "kernels",
                        llvm::cl::desc("Compile the kernels, too"),
                        llvm::cl::init(true)};

@@ -178,13 +178,16 @@ FailureOr<WeightOperand> ProgramLowering::tiledWeight(Value weight,
                   [&] { return user->emitOpError(); });
   if (failed(layout))
     return failure();
+  WeightOperand operand{*layout, {}};
+  const BlockCodec *codec = BlockCodec::find(layout->format);
+  const bool inOne = codec && codec->inOneBinding();
+  if (inOne && layout->bytes > profile().limits.storageRange)
+    return operand;
   FailureOr<plan::TensorOp> tensor =
       targetLowering.weights().get(weight, tiledLayoutName(kTileRows), user);
   if (failed(tensor))
     return failure();
-  WeightOperand operand{*layout, {}};
-  if (const BlockCodec *codec = BlockCodec::find(layout->format);
-      codec && codec->inOneBinding()) {
+  if (inOne) {
     operand.planes.push_back(
         {kAllPlanes.str(), weightView(*tensor, 0, layout->bytes)});
     return operand;
@@ -203,14 +206,11 @@ FailureOr<WeightOperand> ProgramLowering::rowsOfWeight(Value weight,
   FailureOr<WeightOperand> whole = tiledWeight(weight, user);
   if (failed(whole) || (first == 0 && size_t(count) == whole->layout.N))
     return whole;
-  FailureOr<plan::TensorOp> tensor =
-      targetLowering.weights().get(weight, tiledLayoutName(kTileRows), user);
   const sprig::quant::TensorLayout &all = whole->layout;
   if (whole->planes.size() != all.planes.size())
-    return user->emitOpError("expects a weight that one binding of target '")
-           << profile().name << "' can span, since its format is "
-           << sprig::quant::info(all.format).name << ", but it has "
-           << all.bytes << " bytes";
+    return rowsApart(weight, first, count, all, user);
+  FailureOr<plan::TensorOp> tensor =
+      targetLowering.weights().get(weight, tiledLayoutName(kTileRows), user);
   WeightOperand part{
       sprig::quant::describe(all.format, size_t(count), all.K, {kTileRows}),
       {}};
@@ -221,6 +221,24 @@ FailureOr<WeightOperand> ProgramLowering::rowsOfWeight(Value weight,
                     plane.offset +
                         size_t(first) / kTileRows * all.tileBytes(plane),
                     own.bytes)});
+  return part;
+}
+
+FailureOr<WeightOperand>
+ProgramLowering::rowsApart(Value weight, int64_t first, int64_t count,
+                           const sprig::quant::TensorLayout &all,
+                           Operation *user) {
+  // Rows of the first dimension; a part of experts is whole ones.
+  const int64_t size =
+      cast<RankedTensorType>(weight.getType()).getDimSize(0);
+  const int64_t inner = int64_t(all.N) / size;
+  OpBuilder at(weight.getContext());
+  at.setInsertionPointAfterValue(weight);
+  // The table keeps a copy of the expression.
+  auto rows = SliceOp::create(at, user->getLoc(), weight, first / inner,
+                              (first + count) / inner, 0);
+  FailureOr<WeightOperand> part = tiledWeight(rows, user);
+  rows.erase();
   return part;
 }
 

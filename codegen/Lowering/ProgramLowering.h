@@ -87,7 +87,8 @@ public:
                       SmallVectorImpl<Operand> &operands);
   /// A table of numbers that lowering made up.
   Value constant(StringRef name, DenseElementsAttr value);
-  /// A matrix in the tiled layout that kernels read.
+  /// A matrix in the tiled layout that kernels read; no planes where they have
+  /// to be one binding that is larger than the target's: rowsOfWeight has parts.
   FailureOr<WeightOperand> tiledWeight(Value weight, Operation *user);
   /// The rows [first, first + count) of it; `first` is a multiple of
   /// kRowsOfAPart.
@@ -120,6 +121,10 @@ public:
 private:
   LogicalResult lower(const FlatOp &entry);
   Value weightView(plan::TensorOp tensor, uint64_t offset, uint64_t bytes);
+  /// The rows as a tensor of their own.
+  FailureOr<WeightOperand> rowsApart(Value weight, int64_t first, int64_t count,
+                                     const sprig::quant::TensorLayout &all,
+                                     Operation *user);
 
   TargetLowering &targetLowering;
   const FlatFunction &flat;

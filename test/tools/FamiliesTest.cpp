@@ -86,6 +86,26 @@ TEST_P(VariantsOnDevice, LogitsAreThoseOfTransformers) {
   expectLogits(checkpoint, options);
 }
 
+/// Experts, and what else is larger than a binding may be, in parts.
+class VariantsInParts : public VariantsOnDevice {};
+
+TEST_P(VariantsInParts, LogitsAreThoseOfTransformers) {
+  const std::string checkpoint = file("checkpoint");
+  ASSERT_FALSE(llvm::sys::fs::create_directories(checkpoint));
+  llvm::Error written =
+      mlir::llm::testing::writeVariant(GetParam(), checkpoint);
+  ASSERT_FALSE(bool(written)) << llvm::toString(std::move(written));
+  CompileOptions options = optionsFor(checkpoint, "generic");
+  options.context = 64;
+  options.widths = {1, 16};
+  options.cacheBits = 32;
+  options.largestBinding = 1 << 19; // two experts in F32 of eight
+  expectLogits(checkpoint, options);
+}
+INSTANTIATE_TEST_SUITE_P(Generated, VariantsInParts,
+                         ::testing::Values("deepseek-v3-wide"),
+                         [](const auto &) { return "Experts"; });
+
 /// Checkpoints of compressed-tensors: weights in 4 bits, and products of 8-bit
 /// integers.
 class QuantisedTest : public DeviceModelTest,

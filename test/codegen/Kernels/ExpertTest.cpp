@@ -1,9 +1,11 @@
 // Experts: which a token goes to, and products with their weights, against
 // double precision.
 #include "LinearProblem.h"
+#include "codegen/Kernels/BlockCodec.h"
 #include "codegen/Kernels/ExpertLinear.h"
 #include "codegen/Kernels/Route.h"
 
+#include <bit>
 #include <numeric>
 
 namespace mlir::llm::test {
@@ -21,7 +23,7 @@ bool inBestGroups(const RouteSpec &spec, const std::vector<double> &score,
     for (size_t expert = begin; expert < begin + size; ++expert)
       group.push_back(score[expert] + (bias ? bias[expert] : 0));
     std::sort(group.begin(), group.end(), std::greater<>());
-    totals.push_back(group[0] + group[1]);
+    totals.push_back(group[0] + (spec.byBest ? 0.0 : group[1]));
   }
   int64_t better = 0;
   for (size_t g = 0; g < totals.size(); ++g)
@@ -96,6 +98,7 @@ TEST(Route, SeededSweep) {
       spec.experts = random.among<int64_t>({8, 24, 48});
       spec.groups = random.among<int64_t>({2, 4});
       spec.topGroups = 1 + random.below(uint32_t(spec.groups));
+      spec.byBest = i % 2;
       spec.top = std::min(spec.top, spec.experts / spec.groups * spec.topGroups);
     }
     checkRoute(spec, i % 4 == 3 ? profile("generic") : deviceProfile(),
@@ -120,11 +123,21 @@ void checkProduct(const ExpertLinearSpec &spec, const TargetProfile &profile,
   for (uint32_t &id : ids)
     id = random.below(uint32_t(spec.experts));
   ids.back() = 0xffffffff; // reads the last expert, not beyond
+  if (spec.of) // of all experts, of which the kernel has some
+    for (uint32_t &id : ids)
+      id = random.below(uint32_t(spec.of));
   std::vector<Bytes> buffers;
   const auto layout = quant::describe(spec.format, size_t(spec.experts) * n, k);
   size_t planes = 0;
   for (const KernelBinding &binding : kernel->interface.bindings) {
-    if (binding.role.find('.') != std::string::npos) {
+    if (StringRef(binding.role).ends_with(kAllPlanes)) {
+      const auto *bytes =
+          reinterpret_cast<const uint8_t *>(weight.tiled.data());
+      buffers.emplace_back(bytes, bytes + weight.tiled.size());
+    } else if (binding.role == kTableRole) {
+      const ArrayRef<float> table = BlockCodec::find(spec.format)->table();
+      buffers.push_back(toBytes(std::vector<float>(table.begin(), table.end())));
+    } else if (binding.role.find('.') != std::string::npos) {
       const auto &plane = layout.planes[planes++];
       const auto *bytes =
           reinterpret_cast<const uint8_t *>(weight.tiled.data()) + plane.offset;
@@ -147,8 +160,17 @@ void checkProduct(const ExpertLinearSpec &spec, const TargetProfile &profile,
     for (size_t row = 0; row < n; ++row) {
       double sum = spec.residual ? residual[t * n + row] : 0.0f;
       for (size_t j = 0; j < top; ++j) {
-        const size_t expert =
-            std::min<size_t>(ids[t * top + j], size_t(spec.experts) - 1);
+        size_t expert = std::min<size_t>(
+            ids[t * top + j], size_t(spec.of ? spec.of : spec.experts) - 1);
+        if (spec.of && (expert < size_t(spec.first) ||
+                        expert >= size_t(spec.first + spec.experts))) {
+          if (!spec.combine) // left alone
+            ASSERT_EQ(std::bit_cast<uint32_t>(y[(t * top + j) * n + row]),
+                      0xeeeeeeee)
+                << kernel->interface.key;
+          continue;
+        }
+        expert -= size_t(spec.first);
         const float *w = &weight.values[(expert * n + row) * k];
         const float *line = &x[(spec.each ? t * top + j : t) * k];
         double dot = 0;
@@ -182,8 +204,34 @@ TEST(ExpertLinear, SeededSweep) {
     spec.each = random.below(2);
     spec.combine = random.below(2);
     spec.residual = spec.combine && random.below(2);
+    if (i % 3 == 1) {
+      spec.of = spec.experts + 5;
+      spec.first = random.among<int64_t>({0, 2, 5});
+    }
     checkProduct(spec, i % 4 == 3 ? profile("generic") : deviceProfile(),
                  random.among<uint32_t>({1, 5, 16}), uint64_t(i));
+  }
+}
+
+TEST(ExpertLinear, GridsAndFloats) {
+  SKIP_WITHOUT_DEVICE();
+  using Affine = quant::AffineFormat;
+  const Format floats = *quant::formatOf({8, Affine::Kind::Symmetric,
+                                          Affine::Scale::F32, 128, 0,
+                                          Affine::Code::E4M3});
+  uint64_t seed = 20;
+  for (Format format : {Format::IQ1_S, Format::IQ2_S, Format::IQ3_XXS,
+                        Format::IQ4_XS, floats}) {
+    ExpertLinearSpec spec;
+    spec.format = format;
+    spec.k = 256;
+    spec.n = 24;
+    spec.experts = 3;
+    spec.top = 2;
+    spec.combine = seed % 2;
+    checkProduct(spec, seed % 3 ? deviceProfile() : profile("generic"), 5,
+                 seed);
+    ++seed;
   }
 }
 
@@ -202,6 +250,10 @@ TEST(ExpertLinear, Refuses) {
   spec.residual = true;
   refuse("expert_linear kernel expects a residual only with combine");
   spec.residual = false;
+  spec.of = 3, spec.first = 2;
+  refuse("expert_linear kernel expects experts among the 3 of all, but got 2 "
+         "from 2");
+  spec.of = spec.first = 0;
   spec.format = Format::Q4_0;
   spec.k = 40;
   refuse("expert_linear kernel expects k to be a multiple of the block of "
