@@ -75,5 +75,23 @@ for path in files:
     if code and text.count("\n") > 600:
         breaches.append(f"{path}:1: {text.count(chr(10))} lines: split it")
 
+# Tests that docs/failures.md names are there.
+tests = {"suites": set()}
+for path in files:
+    if path.startswith("test/") and path.endswith(".cpp"):
+        for suite, test in re.findall(r"\bTEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)", (ROOT / path).read_text(errors="replace")):
+            tests["suites"].add(suite)
+            tests.setdefault(suite, set()).add(test)
+for number, line in enumerate((ROOT / "docs/failures.md").read_text().split("\n"), 1):
+    for name in re.findall(r"`([^`]+)`", line.split("|")[2]) if line.count("|") == 3 else []:
+        suite, _, test = name.partition(".")
+        known = True
+        if name.endswith(".test"):
+            known = (ROOT / "test/tools" / name).exists()
+        elif re.fullmatch(r"[A-Z]\w*(\.(\w+|\*))?", name):
+            known = suite in tests["suites"] and test in {"", "*"} | tests[suite]
+        if not known:
+            breaches.append(f"docs/failures.md:{number}: there is no test {name}")
+
 print("\n".join(sorted(breaches)) if breaches else f"house rules hold in {len(files) - 1} files")
 sys.exit(1 if breaches else 0)
