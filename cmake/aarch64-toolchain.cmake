@@ -1,7 +1,7 @@
 # Cross-builds for 64-bit Arm with Debian's compiler and multiarch libraries:
 #
 #   dpkg --add-architecture arm64 && apt-get update
-#   apt-get install g++-aarch64-linux-gnu libpcre2-dev:arm64 libutf8proc-dev:arm64
+#   apt-get install g++-aarch64-linux-gnu libpcre2-dev:arm64 libutf8proc-dev:arm64 libzstd-dev:arm64
 #   cmake -S runtime -B build-arm -DCMAKE_TOOLCHAIN_FILE=$PWD/cmake/aarch64-toolchain.cmake
 #
 # Headers without an architecture (Vulkan, FlatBuffers, xxHash) and flatc are those of the host.

@@ -4,7 +4,7 @@
 # usage: tools/install-packages.sh [runtime|build|test]      (each includes the ones before it; default: build)
 set -euo pipefail
 
-runtime=(g++ cmake ninja-build libflatbuffers-dev flatbuffers-compiler libxxhash-dev libpcre2-dev libutf8proc-dev
+runtime=(g++ cmake ninja-build libflatbuffers-dev flatbuffers-compiler libxxhash-dev libzstd-dev libpcre2-dev libutf8proc-dev
          libvulkan-dev nlohmann-json3-dev mesa-vulkan-drivers libvulkan1)
 build=(libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools clang-22 mold ccache libeigen3-dev libcli11-dev
        spirv-tools python3 python3-pip ca-certificates unzip git)

@@ -3,6 +3,7 @@
 #include "codegen/Package/Metadata.h"
 #include "codegen/Package/TensorWriter.h"
 #include "runtime/Format/Header.h"
+#include "llvm/Support/Compression.h"
 #include "llvm/Support/xxhash.h"
 
 namespace mlir::llm {
@@ -41,8 +42,28 @@ static LogicalResult writeSection(ModuleOp module,
                : success();
 }
 
+/// The metadata as the file has it. Programs of all widths and targets are much
+/// alike: packed they take a sixth. Higher levels gain a hundredth.
+static SmallVector<uint8_t> packed(ArrayRef<uint8_t> metadata) {
+  constexpr int kLevel = 6;
+  SmallVector<uint8_t> frame;
+  if (llvm::compression::zstd::isAvailable())
+    llvm::compression::zstd::compress(metadata, frame, kLevel);
+  if (frame.empty() || frame.size() >= metadata.size())
+    frame.assign(metadata.begin(), metadata.end());
+  return frame;
+}
+
+/// Room for metadata whose hashes are not known yet: those of `chunks` pack to
+/// no more than themselves and a little around them.
+static uint64_t roomFor(uint64_t packedBytes, size_t chunks) {
+  const uint64_t most = packedBytes + 16 * chunks + 1024;
+  return (most + kPageBytes - 1) / kPageBytes * kPageBytes;
+}
+
 /// The page before everything else.
 static std::vector<std::byte> headerPage(std::span<const std::byte> metadata,
+                                         uint64_t plainBytes,
                                          uint64_t weightsOffset,
                                          uint64_t weightBytes) {
   Header header = {};
@@ -51,6 +72,7 @@ static std::vector<std::byte> headerPage(std::span<const std::byte> metadata,
   header.metadataOffset = kPageBytes;
   header.metadataBytes = metadata.size();
   header.metadataHash = hash(metadata);
+  header.metadataPlainBytes = plainBytes;
   header.weightsOffset = weightsOffset;
   header.weightsBytes = weightBytes;
   auto bytes = std::as_bytes(std::span(&header, 1));
@@ -74,14 +96,15 @@ FailureOr<PackageSummary> writePackage(ModuleOp module, StringRef path,
       return tensor.emitOpError(
           "expects a place in a package; run plan-place-weights");
   uint64_t weightBytes = sectionBytes(module);
-  // The size of the metadata does not depend on the hashes, so the weights can
-  // be written behind it first.
+  // The size of the metadata hardly depends on the hashes, so the weights can be
+  // written behind it first.
   FailureOr<std::vector<uint8_t>> sized =
       buildMetadata(module, extras, emptyChunks(weightBytes));
   if (failed(sized))
     return failure();
-  uint64_t weightsOffset =
-      kPageBytes + (sized->size() + kPageBytes - 1) / kPageBytes * kPageBytes;
+  const uint64_t room =
+      roomFor(packed(*sized).size(), emptyChunks(weightBytes).size());
+  const uint64_t weightsOffset = kPageBytes + room;
   llvm::Expected<std::unique_ptr<OutputFile>> file = OutputFile::create(path);
   if (!file)
     return refuse(file.takeError());
@@ -96,9 +119,13 @@ FailureOr<PackageSummary> writePackage(ModuleOp module, StringRef path,
   if (metadata->size() != sized->size())
     return module.emitError("expects metadata of ")
            << sized->size() << " bytes, but got " << metadata->size();
-  auto bytes = std::as_bytes(std::span(*metadata));
-  if (llvm::Error error =
-          (*file)->writeAt(0, headerPage(bytes, weightsOffset, weightBytes)))
+  const SmallVector<uint8_t> stored = packed(*metadata);
+  if (stored.size() > room)
+    return module.emitError("expects packed metadata of at most ")
+           << room << " bytes, but got " << stored.size();
+  auto bytes = std::as_bytes(std::span(stored.data(), stored.size()));
+  if (llvm::Error error = (*file)->writeAt(
+          0, headerPage(bytes, metadata->size(), weightsOffset, weightBytes)))
     return refuse(std::move(error));
   if (llvm::Error error = (*file)->writeAt(kPageBytes, bytes))
     return refuse(std::move(error));
@@ -107,7 +134,7 @@ FailureOr<PackageSummary> writePackage(ModuleOp module, StringRef path,
 
   PackageSummary summary;
   summary.packageBytes = weightsOffset + weightBytes;
-  summary.metadataBytes = metadata->size();
+  summary.metadataBytes = stored.size();
   summary.weightBytes = weightBytes;
   summary.tensors = unsigned(llvm::range_size(module.getOps<plan::TensorOp>()));
   module.walk([&](plan::KernelOp) { ++summary.kernels; });

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstring>
 #include <xxhash.h>
+#include <zstd.h>
 
 namespace sprig {
 namespace {
@@ -91,6 +92,26 @@ Status checkPadding(const Header &head, const MappedFile &file) {
   return {};
 }
 
+/// The FlatBuffer of a file that holds a zstd frame of it.
+Status unpack(const Header &head, const uint8_t *stored,
+              std::vector<uint8_t> &plain) {
+  if (head.metadataPlainBytes > format::kMostMetadataBytes)
+    return corrupt(concat("expects metadata of at most ",
+                          format::kMostMetadataBytes, " bytes, but got ",
+                          head.metadataPlainBytes));
+  // What the frame says of itself is known before anything is allocated.
+  const unsigned long long said =
+      ZSTD_getFrameContentSize(stored, head.metadataBytes);
+  if (said != head.metadataPlainBytes)
+    return corrupt("the metadata is not packed as the header says");
+  plain.resize(head.metadataPlainBytes);
+  const size_t got = ZSTD_decompress(plain.data(), plain.size(), stored,
+                                     head.metadataBytes);
+  if (ZSTD_isError(got) || got != plain.size())
+    return corrupt("the metadata cannot be unpacked");
+  return {};
+}
+
 } // namespace
 
 Result<std::shared_ptr<const Package>> Package::open(const std::string &path) {
@@ -113,9 +134,14 @@ Result<std::shared_ptr<const Package>> Package::open(const std::string &path) {
         .within(path);
   if (Status status = checkPadding(head, file); !status.ok())
     return status.within(path);
-  flatbuffers::Verifier verifier(metadata, head.metadataBytes,
+  if (head.metadataPlainBytes != head.metadataBytes) {
+    if (Status status = unpack(head, metadata, package->unpacked); !status.ok())
+      return status.within(path);
+    metadata = package->unpacked.data();
+  }
+  flatbuffers::Verifier verifier(metadata, head.metadataPlainBytes,
                                  /*max_depth=*/32, /*max_tables=*/16'000'000);
-  if (head.metadataBytes < 8 || !format::VerifyPackageBuffer(verifier))
+  if (head.metadataPlainBytes < 8 || !format::VerifyPackageBuffer(verifier))
     return corrupt("the metadata is not a well-formed FlatBuffer of a package")
         .within(path);
   package->root = format::GetPackage(metadata);

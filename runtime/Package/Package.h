@@ -14,6 +14,7 @@
 #include "runtime/Support/MappedFile.h"
 
 #include <memory>
+#include <vector>
 
 namespace sprig {
 
@@ -43,6 +44,7 @@ public:
 private:
   MappedFile file;
   format::Header head;
+  std::vector<uint8_t> unpacked; ///< the metadata, where the file has it packed
   const format::Package *root = nullptr;
 };
 

@@ -35,7 +35,8 @@ check_size() { # what a phone would carry
 }
 
 install_cross() {
-  local wanted=(g++-aarch64-linux-gnu libpcre2-dev:arm64 libutf8proc-dev:arm64) missing=() package
+  local wanted=(g++-aarch64-linux-gnu libpcre2-dev:arm64 libutf8proc-dev:arm64
+                libzstd-dev:arm64) missing=() package
   for package in "${wanted[@]}"; do
     [[ $(dpkg-query -W -f '${db:Status-Abbrev}' "$package" 2>/dev/null || true) == ii* ]] || missing+=("$package")
   done

@@ -12,6 +12,7 @@
 #include "runtime/Format/Package_generated.h"
 #include "runtime/Package/Package.h"
 #include "runtime/Package/WeightCheck.h"
+#include "llvm/Support/Compression.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -147,6 +148,11 @@ struct ReadPackage {
       : buffer(std::move(*::llvm::MemoryBuffer::getFile(path))) {
     std::memcpy(&header, buffer->getBufferStart(), sizeof header);
     metadata = bytes(header.metadataOffset, header.metadataBytes);
+    if (header.metadataPlainBytes != header.metadataBytes) {
+      EXPECT_FALSE(::llvm::errorToBool(::llvm::compression::zstd::decompress(
+          metadata, unpacked, header.metadataPlainBytes)));
+      metadata = unpacked;
+    }
     weights = bytes(header.weightsOffset, header.weightsBytes);
     flatbuffers::Verifier verifier(metadata.data(), metadata.size());
     valid = format::VerifyPackageBuffer(verifier);
@@ -160,6 +166,7 @@ struct ReadPackage {
   std::unique_ptr<::llvm::MemoryBuffer> buffer;
   format::Header header;
   ArrayRef<uint8_t> metadata, weights;
+  SmallVector<uint8_t> unpacked;
   bool valid = false;
   const format::Package *package = nullptr;
 };

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <zstd.h>
 
 using namespace sprig;
 using namespace sprig::test;
@@ -57,9 +58,9 @@ TEST(Package, NamesWhatIsWrongWithAFile) {
 
   std::vector<uint8_t> good = packageBytes(tinyMetadata(), tinyWeights());
   std::vector<uint8_t> bytes = good;
-  bytes[8] = 2;
+  bytes[8] = 3;
   expectError(load(writeFile("version", bytes)), StatusCode::Unsupported,
-              "expects package version 1, but got 2");
+              "expects package version 2, but got 3");
   bytes = good;
   bytes.resize(100);
   expectError(load(writeFile("short-header", bytes)), StatusCode::Corrupt,
@@ -75,6 +76,31 @@ TEST(Package, NamesWhatIsWrongWithAFile) {
   bytes.back() ^= 1;
   expectError(load(writeFile("weights", bytes)), StatusCode::Corrupt,
               "the weights at bytes");
+}
+
+/// Metadata may be a zstd frame, of just what the header says.
+TEST(Package, MetadataMayBePacked) {
+  format::PackageT tiny = tinyMetadata();
+  flatbuffers::FlatBufferBuilder builder;
+  format::FinishPackageBuffer(builder, format::Package::Pack(builder, &tiny));
+  const size_t plain = builder.GetSize();
+  std::vector<uint8_t> frame(ZSTD_compressBound(plain));
+  frame.resize(ZSTD_compress(frame.data(), frame.size(),
+                             builder.GetBufferPointer(), plain, 3));
+  auto reload = [](const std::vector<uint8_t> &metadata, uint64_t bytes) {
+    return load(writeFile("packed", packageBytes(metadata, tinyWeights(), bytes)));
+  };
+  EXPECT_TRUE(reload(frame, plain).ok());
+  expectError(reload(frame, plain + 8), StatusCode::Corrupt,
+              "not packed as the header says");
+  expectError(reload(frame, uint64_t(1) << 40), StatusCode::Corrupt,
+              "expects metadata of at most 2147483647 bytes");
+  std::vector<uint8_t> noise = frame;
+  for (size_t i = noise.size() / 2; i < noise.size(); ++i)
+    noise[i] = uint8_t(i * 37);
+  expectError(reload(noise, plain), StatusCode::Corrupt, "cannot be unpacked");
+  expectError(reload({1, 2, 3, 4, 5, 6, 7, 8, 9}, 20), StatusCode::Corrupt,
+              "not packed as the header says");
 }
 
 /// No byte of a file can change unnoticed.

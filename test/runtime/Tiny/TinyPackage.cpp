@@ -269,13 +269,15 @@ std::vector<uint8_t> packageBytes(PackageT metadata,
 }
 
 std::vector<uint8_t> packageBytes(const std::vector<uint8_t> &metadata,
-                                  const std::vector<uint8_t> &weights) {
+                                  const std::vector<uint8_t> &weights,
+                                  uint64_t plainBytes) {
   Header head{};
   std::memcpy(head.magic, kMagic, sizeof(kMagic));
   head.version = kVersion;
   head.metadataOffset = kPageBytes;
   head.metadataBytes = metadata.size();
   head.metadataHash = XXH3_64bits(metadata.data(), metadata.size());
+  head.metadataPlainBytes = plainBytes ? plainBytes : metadata.size();
   head.weightsOffset =
       (kPageBytes + metadata.size() + kPageBytes - 1) / kPageBytes * kPageBytes;
   head.weightsBytes = weights.size();

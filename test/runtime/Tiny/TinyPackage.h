@@ -36,9 +36,11 @@ std::vector<uint8_t> tinyWeights();
 /// chunks of `metadata` are replaced by those of `weights`).
 std::vector<uint8_t> packageBytes(format::PackageT metadata,
                                   const std::vector<uint8_t> &weights);
-/// The same around metadata that is finished already.
+/// The same around metadata that is finished already, or packed: then its bytes
+/// before that are `plainBytes`.
 std::vector<uint8_t> packageBytes(const std::vector<uint8_t> &metadata,
-                                  const std::vector<uint8_t> &weights);
+                                  const std::vector<uint8_t> &weights,
+                                  uint64_t plainBytes = 0);
 
 /// Writes a file in the folder of the tests' outputs; returns its path.
 std::string writeFile(const std::string &name,
