@@ -93,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(
                  R"({"quant_method": "fp8", "fmt": "e5m2", "weight_block_size": [16, 32]})",
                  sprig::quant::Format::F8E5M2}},
         Fp8Case{"DeepSeekV3", "deepseek-v3-wide", "lavapipe", {"weight_scale_inv", 128, 128, fp8Blocks, kDeepSeek}},
-        Fp8Case{"DeepSeekV3InParts", "deepseek-v3-wide", "generic",
+        Fp8Case{"DeepSeekV3InParts", "deepseek-v3-wide", "lavapipe",
                 {"weight_scale_inv", 128, 128, fp8Blocks, kDeepSeek}, 3 << 16}),
     [](const auto &info) { return std::string(info.param.name); });
 
