@@ -140,8 +140,11 @@ Result<Regex> Regex::compile(const std::string &pattern) {
     return failed("pattern: byte " + std::to_string(where) + " of " + pattern,
                   error);
   // Where no executable memory is to be had, matching works without the
-  // compiler, slower.
+  // compiler, slower. Fuzzers, which make a pattern for each few bytes of text,
+  // go without.
+#ifndef SPRIG_REGEX_WITHOUT_JIT
   (void)pcre2_jit_compile(out.code.get(), PCRE2_JIT_COMPLETE);
+#endif
   return out;
 }
 

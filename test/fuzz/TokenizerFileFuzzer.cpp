@@ -1,6 +1,8 @@
-// Files that hold tokenizers: the first byte says which, the second how much
-// of the rest is a text to encode.
+// Files that hold tokenizers: the first byte says which ('j': tokenizer.json,
+// 'm': a map of characters alone, else sentence pieces), the second how much of
+// the rest is a text to encode.
 #include "lib/Import/TokenizerJson.h"
+#include "runtime/Text/CharsMap.h"
 #include "runtime/Text/Tokenizer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -10,6 +12,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const size_t length = std::min<size_t>(data[1], all.size());
   const llvm::StringRef text = all.take_back(length),
                         file = all.drop_back(length);
+  if (data[0] == 'm') {
+    const auto map =
+        sprig::CharsMap::create(std::string_view(file.data(), file.size()));
+    for (size_t at = 0; map.ok() && at < text.size(); ++at)
+      for (const bool longest : {false, true})
+        if (const auto match = map->match(
+                std::string_view(text.data(), text.size()).substr(at), longest);
+            match && (match->length == 0 || match->length > text.size() - at))
+          __builtin_trap();
+    return 0;
+  }
   auto tables = data[0] == 'j'
                     ? mlir::llm::readTokenizerJson(file, "file")
                     : mlir::llm::readSentencePieceModel(file, "file");

@@ -14,8 +14,8 @@ names=("$@")
 [[ ${#names[@]} -gt 0 ]] || names=(GGUFFuzzer SafetensorsFuzzer TokenizerFuzzer TokenizerFileFuzzer TemplateFuzzer PackageFuzzer)
 
 # Long inputs are slow, and find little that shorter ones do not; each length holds the seeds.
-declare -A lengths=([GGUFFuzzer]=1024 [SafetensorsFuzzer]=512 [TokenizerFuzzer]=512 [TokenizerFileFuzzer]=4096
-                    [TemplateFuzzer]=2048 [PackageFuzzer]=10300)
+declare -A lengths=([GGUFFuzzer]=1024 [SafetensorsFuzzer]=512 [TokenizerFuzzer]=512 [TokenizerFileFuzzer]=1280
+                    [TemplateFuzzer]=512 [PackageFuzzer]=10300)
 compiler=$(command -v clang++-22 || true)
 if [[ -z $compiler ]] || ! echo 'extern "C" int LLVMFuzzerTestOneInput(const char *, unsigned long) { return 0; }' |
     "$compiler" -x c++ -fsanitize=fuzzer,address - -o /dev/null 2>/dev/null; then
@@ -56,17 +56,26 @@ for i, text in enumerate(sorted(set(templates(json.load(open(sys.argv[2])))))):
 PY
     TokenizerFileFuzzer) python3 - "$folder" "$root/test/lib/Import/tokenizer_json_cases.json" <<'PY' ;;
 import json, sys
+import base64, struct
 text = b" The <tool> don't \xc3\xa9 1234 \n"
+def write(name, kind, file):
+    open(f"{sys.argv[1]}/{name}", "wb").write(kind + bytes([len(text)]) + file + text)
 cases = json.load(open(sys.argv[2]))
 for i, case in enumerate(cases["cases"]):
     file = cases["vocabularies"][case["vocabulary"]] | {"normalizer": None, "pre_tokenizer": None}
     model = dict(file["model"])
     for key, value in case["changes"].items():
         (file if key in ("normalizer", "pre_tokenizer", "decoder") else model)[key] = value
-    # Forty tokens are quicker to change than four hundred.
-    short = dict(list(model["vocab"].items())[:40]) if isinstance(model["vocab"], dict) else model["vocab"][:40]
+    # Ten tokens are quicker to change than four hundred.
+    short = dict(list(model["vocab"].items())[:10]) if isinstance(model["vocab"], dict) else model["vocab"][:10]
     file |= {"model": model | {"vocab": short, "merges": []}, "added_tokens": file["added_tokens"][:1]}
-    open(f"{sys.argv[1]}/{i}", "wb").write(b"j" + bytes([len(text)]) + json.dumps(file).encode() + text)
+    write(str(i), b"j", json.dumps(file, separators=(",", ":")).encode())
+# A map of one key, 'd' (0x64), in a trie of 102 places: the value is behind it.
+units = [0] * 100 + [0x64 | 1 << 8 | (0x64 ^ 0x65) << 10, 1 << 31]
+charsmap = struct.pack("<103I", 4 * len(units), *units) + b"x\0"
+write("map", b"m", charsmap)
+write("mapped", b"j", json.dumps({"normalizer": {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(charsmap).decode()},
+    "model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["x", -1]]}}).encode())
 piece = b"\x0a\x0a\x0a\x01a\x15\x00\x00\x80\x3f\x18\x01"
 open(f"{sys.argv[1]}/pieces", "wb").write(b"s\x02" + piece * 3 + b"\x12\x02\x18\x02" + b"aa")
 PY
