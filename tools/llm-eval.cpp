@@ -1,5 +1,6 @@
 // llm-eval: perplexity, logits, and the distance of two models; on the CPU reference or on a device.
 #include "tools/Eval/Evaluate.h"
+#include "tools/Eval/KeptLogits.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/raw_ostream.h"
@@ -14,12 +15,13 @@ static constexpr const char *kExamples = R"(Examples:
   llm-eval model.gguf --text book.txt --skip-chars 2000 --chars 38000 --windows 4
   llm-eval model.mlir --tokens 504,3575,282 --logits last --json
   llm-eval quantised.mlir --text book.txt --windows 16 --against model.gguf
+  llm-eval other.mlir --text book.txt --windows 16 --against model.gguf --against-cache logits
   llm-eval model.sprig --text book.txt --windows 4 --device lavapipe)";
 
 namespace {
 
 struct Arguments {
-  std::string model, against, againstAdapter, logits = "last", precision = "f32";
+  std::string model, against, againstAdapter, againstCache, logits = "last", precision = "f32";
   TextOptions text;
   std::vector<int32_t> tokens;
   OpenOptions open;
@@ -43,7 +45,7 @@ public:
       return error;
     open.adapter = arguments.againstAdapter;
     if (!arguments.against.empty())
-      if (llvm::Error error = read(arguments.against, open, against))
+      if (llvm::Error error = readAgainst(open))
         return error;
     summary["bytes"] = int64_t(model->weightBytes());
     return arguments.tokens.empty() ? text() : tokens();
@@ -57,6 +59,18 @@ private:
     if (!opened)
       return opened.takeError();
     into = std::move(*opened);
+    return llvm::Error::success();
+  }
+
+  llvm::Error readAgainst(const OpenOptions &open) {
+    if (llvm::Error error = read(arguments.against, open, against))
+      return error;
+    if (arguments.againstCache.empty())
+      return llvm::Error::success();
+    auto kept = keepLogits(std::move(against), arguments.against, open, arguments.againstCache);
+    if (!kept)
+      return kept.takeError();
+    against = std::move(*kept);
     return llvm::Error::success();
   }
 
@@ -165,7 +179,12 @@ int main(int argc, char **argv) {
   app.add_option("--logits", arguments.logits, "Which rows of logits to print with --json")
       ->check(CLI::IsMember({"last", "first", "all"}))
       ->capture_default_str();
-  app.add_option("--against", arguments.against, "Another model: adds KL(other || model) and top-1 agreement");
+  auto *against =
+      app.add_option("--against", arguments.against, "Another model: adds KL(other || model) and top-1 agreement");
+  app.add_option("--against-cache", arguments.againstCache,
+                 "Folder for the logits of the other model, which further evaluations on the same text then find there "
+                 "(4 bytes times tokens times vocabulary)")
+      ->needs(against);
   app.add_option("--adapter", arguments.open.adapter, "One of the model's adapters (llm-compile --switch-adapter)");
   app.add_option("--against-adapter", arguments.againstAdapter, "One of the other model's");
   app.add_option("--precision", arguments.precision, "Of the CPU reference")
