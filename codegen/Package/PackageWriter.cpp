@@ -47,9 +47,12 @@ static LogicalResult writeSection(ModuleOp module,
 static SmallVector<uint8_t> packed(ArrayRef<uint8_t> metadata) {
   constexpr int kLevel = 6;
   SmallVector<uint8_t> frame;
-  if (llvm::compression::zstd::isAvailable())
+  if (llvm::compression::zstd::isAvailable() &&
+      metadata.size() <= kMostPackedMetadataBytes)
     llvm::compression::zstd::compress(metadata, frame, kLevel);
-  if (frame.empty() || frame.size() >= metadata.size())
+  // As it is where packing gains nothing, or a reader would take it for a bomb.
+  if (frame.empty() || frame.size() >= metadata.size() ||
+      metadata.size() / frame.size() >= kMostMetadataRatio)
     frame.assign(metadata.begin(), metadata.end());
   return frame;
 }

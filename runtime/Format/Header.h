@@ -19,8 +19,10 @@ inline constexpr uint64_t kPageBytes = 4096;
 inline constexpr uint64_t kAlignment = 256;
 /// Bytes of one entry of `Package.chunks`; the last chunk may be shorter.
 inline constexpr uint64_t kChunkBytes = 4u << 20;
-/// A FlatBuffer is no larger.
-inline constexpr uint64_t kMostMetadataBytes = (uint64_t(1) << 31) - 1;
+/// Packed metadata of more is refused, and so is a frame that says it is more than so many times as long unpacked: a
+/// reader makes room for what a small file says it holds. A writer stores such metadata as it is.
+inline constexpr uint64_t kMostPackedMetadataBytes = uint64_t(256) << 20;
+inline constexpr uint64_t kMostMetadataRatio = 128;
 
 struct Header {
   char magic[8];

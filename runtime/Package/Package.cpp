@@ -92,23 +92,43 @@ Status checkPadding(const Header &head, const MappedFile &file) {
   return {};
 }
 
-/// The FlatBuffer of a file that holds a zstd frame of it.
+/// The FlatBuffer of a file that holds a zstd frame of it. All that the header
+/// and the frame say is checked before anything is allocated; the frame is
+/// unpacked at once into memory of its size, so that the window it asks for
+/// takes none.
 Status unpack(const Header &head, const uint8_t *stored,
               std::vector<uint8_t> &plain) {
-  if (head.metadataPlainBytes > format::kMostMetadataBytes)
-    return corrupt(concat("expects metadata of at most ",
-                          format::kMostMetadataBytes, " bytes, but got ",
-                          head.metadataPlainBytes));
-  // What the frame says of itself is known before anything is allocated.
-  const unsigned long long said =
-      ZSTD_getFrameContentSize(stored, head.metadataBytes);
-  if (said != head.metadataPlainBytes)
-    return corrupt("the metadata is not packed as the header says");
-  plain.resize(head.metadataPlainBytes);
-  const size_t got = ZSTD_decompress(plain.data(), plain.size(), stored,
-                                     head.metadataBytes);
-  if (ZSTD_isError(got) || got != plain.size())
-    return corrupt("the metadata cannot be unpacked");
+  const uint64_t packed = head.metadataBytes, said = head.metadataPlainBytes;
+  if (said > format::kMostPackedMetadataBytes)
+    return corrupt(concat("expects packed metadata of at most ",
+                          format::kMostPackedMetadataBytes, " bytes, but got ",
+                          said));
+  if (said / format::kMostMetadataRatio >= packed)
+    return corrupt(concat("expects metadata that is packed to more than a ",
+                          format::kMostMetadataRatio, "th, but got ", packed,
+                          " bytes for ", said));
+  // Just one frame: what follows the first would not be looked at.
+  const size_t frame = ZSTD_findFrameCompressedSize(stored, packed);
+  if (ZSTD_isError(frame) || frame != packed)
+    return corrupt(concat("expects metadata of one zstd frame of ", packed,
+                          " bytes, but got ",
+                          ZSTD_isError(frame) ? "none" : concat("one of ", frame)));
+  if (const unsigned long long inside = ZSTD_getFrameContentSize(stored, packed);
+      inside != said)
+    return corrupt(concat("expects a frame of ", said,
+                          " bytes of metadata, but got ",
+                          inside == ZSTD_CONTENTSIZE_UNKNOWN ||
+                                  inside == ZSTD_CONTENTSIZE_ERROR
+                              ? "one that does not say how many"
+                              : concat("one of ", inside)));
+  plain.resize(said);
+  const size_t got = ZSTD_decompress(plain.data(), plain.size(), stored, packed);
+  if (ZSTD_isError(got))
+    return corrupt(concat("the metadata cannot be unpacked: ",
+                          ZSTD_getErrorName(got)));
+  if (got != plain.size())
+    return corrupt(concat("expects a frame of ", said,
+                          " bytes of metadata, but got ", got));
   return {};
 }
 

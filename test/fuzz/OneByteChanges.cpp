@@ -41,20 +41,13 @@ std::vector<uint8_t> meaning(const std::vector<uint8_t> &bytes) {
   return all;
 }
 
-} // namespace
-
-int main(int count, char **arguments) {
-  const int values = count == 2 ? std::atoi(arguments[1]) : 0;
-  if (values < 1 || values > 255) {
-    std::fprintf(stderr, "usage: %s VALUES-EACH   (1 to 255)\n", arguments[0]);
-    return 2;
-  }
-  const std::vector<uint8_t> good = sprig::test::packageBytes(
-      sprig::test::tinyMetadata(), sprig::test::tinyWeights());
+/// Changes every byte of a package, by so many values each. False where a
+/// change goes unnoticed.
+bool change(const char *name, const std::vector<uint8_t> &good, int values) {
   if (sprig::Status status = check(good); !status.ok()) {
-    std::fprintf(stderr, "the package is refused as it is: %s\n",
+    std::fprintf(stderr, "the %s package is refused as it is: %s\n", name,
                  status.message().c_str());
-    return 1;
+    return false;
   }
   const std::vector<uint8_t> means = meaning(good);
   std::vector<uint8_t> bytes = good;
@@ -70,15 +63,36 @@ int main(int count, char **arguments) {
       } else if (meaning(bytes) == means) {
         ++same;
       } else {
-        std::fprintf(stderr, "byte %zu changed by 0x%02x goes unnoticed\n", at,
-                     change);
-        return 1;
+        std::fprintf(stderr, "byte %zu of the %s package changed by 0x%02x goes "
+                             "unnoticed\n",
+                     at, name, change);
+        return false;
       }
     }
     bytes[at] = good[at];
   }
-  std::printf("OneByteChanges: %zu bytes, %d values each: %zu rejected, %zu the "
-              "same\n",
-              bytes.size(), values, rejected, same);
-  return 0;
+  std::printf("OneByteChanges: %s package of %zu bytes, %d values each: %zu "
+              "rejected, %zu the same\n",
+              name, bytes.size(), values, rejected, same);
+  return true;
+}
+
+} // namespace
+
+int main(int count, char **arguments) {
+  const int values = count == 2 ? std::atoi(arguments[1]) : 0;
+  if (values < 1 || values > 255) {
+    std::fprintf(stderr, "usage: %s VALUES-EACH   (1 to 255)\n", arguments[0]);
+    return 2;
+  }
+  const std::vector<uint8_t> weights = sprig::test::tinyWeights();
+  const std::vector<uint8_t> plain =
+      sprig::test::metadataBytes(sprig::test::tinyMetadata(), weights);
+  const bool good =
+      change("plain", sprig::test::packageBytes(plain, weights), values) &&
+      change("packed",
+             sprig::test::packageBytes(sprig::test::frameOf(plain), weights,
+                                       plain.size()),
+             values);
+  return good ? 0 : 1;
 }

@@ -79,7 +79,7 @@ write("mapped", b"j", json.dumps({"normalizer": {"type": "Precompiled", "precomp
 piece = b"\x0a\x0a\x0a\x01a\x15\x00\x00\x80\x3f\x18\x01"
 open(f"{sys.argv[1]}/pieces", "wb").write(b"s\x02" + piece * 3 + b"\x12\x02\x18\x02" + b"aa")
 PY
-    PackageFuzzer) "$build/bin/MakePackageSeed" "$folder/tiny" ;;
+    PackageFuzzer) "$build/bin/MakePackageSeed" "$folder" ;;
   esac
   echo "$folder"
 }

@@ -147,7 +147,7 @@ struct ReadPackage {
   explicit ReadPackage(StringRef path)
       : buffer(std::move(*::llvm::MemoryBuffer::getFile(path))) {
     std::memcpy(&header, buffer->getBufferStart(), sizeof header);
-    metadata = bytes(header.metadataOffset, header.metadataBytes);
+    metadata = stored = bytes(header.metadataOffset, header.metadataBytes);
     if (header.metadataPlainBytes != header.metadataBytes) {
       EXPECT_FALSE(::llvm::errorToBool(::llvm::compression::zstd::decompress(
           metadata, unpacked, header.metadataPlainBytes)));
@@ -165,7 +165,7 @@ struct ReadPackage {
   }
   std::unique_ptr<::llvm::MemoryBuffer> buffer;
   format::Header header;
-  ArrayRef<uint8_t> metadata, weights;
+  ArrayRef<uint8_t> stored, metadata, weights; ///< metadata: unpacked
   SmallVector<uint8_t> unpacked;
   bool valid = false;
   const format::Package *package = nullptr;
@@ -179,7 +179,7 @@ TEST_F(PackageWriterTest, HeaderAndHashesCoverTheFile) {
   EXPECT_EQ(std::memcmp(read.header.magic, format::kMagic, 8), 0);
   EXPECT_EQ(read.header.version, format::kVersion);
   EXPECT_EQ(read.header.requiredFeatures, 0u);
-  EXPECT_EQ(read.header.metadataHash, ::llvm::xxh3_64bits(read.metadata));
+  EXPECT_EQ(read.header.metadataHash, ::llvm::xxh3_64bits(read.stored));
   EXPECT_EQ(
       read.header.headerHash,
       ::llvm::xxh3_64bits(read.bytes(0, offsetof(format::Header, headerHash))));

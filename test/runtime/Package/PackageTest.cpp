@@ -78,29 +78,61 @@ TEST(Package, NamesWhatIsWrongWithAFile) {
               "the weights at bytes");
 }
 
+/// The metadata of the tests' package.
+std::vector<uint8_t> plainMetadata() {
+  return metadataBytes(tinyMetadata(), tinyWeights());
+}
+
+/// A frame that does not say how long it is unpacked.
+std::vector<uint8_t> silentFrameOf(const std::vector<uint8_t> &plain) {
+  ZSTD_CCtx *context = ZSTD_createCCtx();
+  ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, 0);
+  std::vector<uint8_t> frame(ZSTD_compressBound(plain.size()));
+  frame.resize(ZSTD_compress2(context, frame.data(), frame.size(), plain.data(),
+                              plain.size()));
+  ZSTD_freeCCtx(context);
+  return frame;
+}
+
+Status loadPacked(const std::vector<uint8_t> &metadata, uint64_t plainBytes) {
+  return load(
+      writeFile("packed", packageBytes(metadata, tinyWeights(), plainBytes)));
+}
+
 /// Metadata may be a zstd frame, of just what the header says.
 TEST(Package, MetadataMayBePacked) {
-  format::PackageT tiny = tinyMetadata();
-  flatbuffers::FlatBufferBuilder builder;
-  format::FinishPackageBuffer(builder, format::Package::Pack(builder, &tiny));
-  const size_t plain = builder.GetSize();
-  std::vector<uint8_t> frame(ZSTD_compressBound(plain));
-  frame.resize(ZSTD_compress(frame.data(), frame.size(),
-                             builder.GetBufferPointer(), plain, 3));
-  auto reload = [](const std::vector<uint8_t> &metadata, uint64_t bytes) {
-    return load(writeFile("packed", packageBytes(metadata, tinyWeights(), bytes)));
-  };
-  EXPECT_TRUE(reload(frame, plain).ok());
-  expectError(reload(frame, plain + 8), StatusCode::Corrupt,
-              "not packed as the header says");
-  expectError(reload(frame, uint64_t(1) << 40), StatusCode::Corrupt,
-              "expects metadata of at most 2147483647 bytes");
+  const std::vector<uint8_t> plain = plainMetadata(), frame = frameOf(plain);
+  EXPECT_TRUE(loadPacked(frame, plain.size()).ok());
+  expectError(loadPacked(frame, plain.size() + 8), StatusCode::Corrupt,
+              "bytes of metadata, but got one of ");
   std::vector<uint8_t> noise = frame;
   for (size_t i = noise.size() / 2; i < noise.size(); ++i)
     noise[i] = uint8_t(i * 37);
-  expectError(reload(noise, plain), StatusCode::Corrupt, "cannot be unpacked");
-  expectError(reload({1, 2, 3, 4, 5, 6, 7, 8, 9}, 20), StatusCode::Corrupt,
-              "not packed as the header says");
+  EXPECT_FALSE(loadPacked(noise, plain.size()).ok());
+  expectError(loadPacked({1, 2, 3, 4, 5, 6, 7, 8, 9}, 20), StatusCode::Corrupt,
+              "expects metadata of one zstd frame of 9 bytes, but got none");
+  std::vector<uint8_t> twice = frame;
+  twice.insert(twice.end(), frame.begin(), frame.end());
+  expectError(loadPacked(twice, plain.size()), StatusCode::Corrupt,
+              "expects metadata of one zstd frame of ");
+  expectError(loadPacked(silentFrameOf(plain), plain.size()),
+              StatusCode::Corrupt, "one that does not say how many");
+  // A frame of what is no FlatBuffer is unpacked, and then refused like one.
+  const std::vector<uint8_t> other(plain.rbegin(), plain.rend());
+  expectError(loadPacked(frameOf(other), other.size()), StatusCode::Corrupt,
+              "not a well-formed FlatBuffer");
+}
+
+/// A small file makes no reader allocate much.
+TEST(Package, MetadataThatIsPackedTooWellIsRefused) {
+  const std::vector<uint8_t> frame = frameOf(plainMetadata());
+  expectError(loadPacked(frame, uint64_t(1) << 40), StatusCode::Corrupt,
+              "expects packed metadata of at most 268435456 bytes");
+  expectError(loadPacked(frame, uint64_t(200) << 20), StatusCode::Corrupt,
+              "expects metadata that is packed to more than a 128th");
+  const std::vector<uint8_t> zeros(1 << 20);
+  expectError(loadPacked(frameOf(zeros), zeros.size()), StatusCode::Corrupt,
+              "expects metadata that is packed to more than a 128th");
 }
 
 /// No byte of a file can change unnoticed.

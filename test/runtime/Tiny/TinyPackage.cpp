@@ -10,6 +10,7 @@
 #include <iterator>
 #include <unistd.h>
 #include <xxhash.h>
+#include <zstd.h>
 
 namespace sprig::test {
 namespace {
@@ -251,8 +252,8 @@ std::vector<uint8_t> tinyWeights() {
   return bytes;
 }
 
-std::vector<uint8_t> packageBytes(PackageT metadata,
-                                  const std::vector<uint8_t> &weights) {
+std::vector<uint8_t> metadataBytes(PackageT metadata,
+                                   const std::vector<uint8_t> &weights) {
   metadata.chunks.clear();
   constexpr uint64_t kChunk = 3000;
   for (uint64_t at = 0; at < weights.size(); at += kChunk) {
@@ -262,10 +263,20 @@ std::vector<uint8_t> packageBytes(PackageT metadata,
   }
   flatbuffers::FlatBufferBuilder builder;
   FinishPackageBuffer(builder, Package::Pack(builder, &metadata));
-  return packageBytes(
-      std::vector<uint8_t>(builder.GetBufferPointer(),
-                           builder.GetBufferPointer() + builder.GetSize()),
-      weights);
+  return {builder.GetBufferPointer(),
+          builder.GetBufferPointer() + builder.GetSize()};
+}
+
+std::vector<uint8_t> packageBytes(PackageT metadata,
+                                  const std::vector<uint8_t> &weights) {
+  return packageBytes(metadataBytes(std::move(metadata), weights), weights);
+}
+
+std::vector<uint8_t> frameOf(const std::vector<uint8_t> &plain) {
+  std::vector<uint8_t> frame(ZSTD_compressBound(plain.size()));
+  frame.resize(ZSTD_compress(frame.data(), frame.size(), plain.data(),
+                             plain.size(), /*compressionLevel=*/3));
+  return frame;
 }
 
 std::vector<uint8_t> packageBytes(const std::vector<uint8_t> &metadata,

@@ -36,6 +36,11 @@ std::vector<uint8_t> tinyWeights();
 /// chunks of `metadata` are replaced by those of `weights`).
 std::vector<uint8_t> packageBytes(format::PackageT metadata,
                                   const std::vector<uint8_t> &weights);
+/// The metadata alone of such a file.
+std::vector<uint8_t> metadataBytes(format::PackageT metadata,
+                                   const std::vector<uint8_t> &weights);
+/// A zstd frame of metadata.
+std::vector<uint8_t> frameOf(const std::vector<uint8_t> &plain);
 /// The same around metadata that is finished already, or packed: then its bytes
 /// before that are `plainBytes`.
 std::vector<uint8_t> packageBytes(const std::vector<uint8_t> &metadata,
