@@ -38,6 +38,7 @@ FailureOr<AttentionSpec> AttentionSpec::fromAttr(DictionaryAttr attr,
   reader.maybe("tokens", spec.tokens, 1);
   reader.maybe("parts", spec.parts, 0);
   reader.maybe("tree", spec.tree, 0, sprig::format::kMostNodes);
+  reader.maybe("hidden", spec.hidden, 0, spec.split);
   if (spec.tree && spec.tokens != 1)
     reader.fail("expects one token a workgroup in a tree, but got " +
                 Twine(spec.tokens));
@@ -72,6 +73,7 @@ DictionaryAttr AttentionSpec::toAttr(MLIRContext *context) const {
       .add("tokens", tokens)
       .add("parts", parts)
       .add("tree", tree)
+      .add("hidden", hidden)
       .done();
 }
 
@@ -157,6 +159,8 @@ AttentionSpec::interface(const TargetProfile &profile,
     interface.key += llvm::formatv(" values {0}", valueSize);
   if (bias)
     interface.key += " bias";
+  if (hidden)
+    interface.key += llvm::formatv(" hidden {0}", hidden);
   interface.name = KernelInterface::nameFor(
       llvm::formatv("attention_{0}x{1}_t{2}", heads, headSize, tokens).str(),
       interface.key);

@@ -9,7 +9,7 @@
 // cache, tokens? = tokens that one workgroup serves, parts? = splits that a
 // step may see: they are computed by workgroups of their own, tree? = width of
 // a step whose rows are the nodes of a tree, bias? = scores fall with the distance
-// (ALiBi, arXiv 2108.12409)}. Bindings: q f32 [T][H·E]; control; keys, values of
+// (ALiBi, arXiv 2108.12409), hidden? = first positions that no token sees}. Bindings: q f32 [T][H·E]; control; keys, values of
 // the layer's cache (KvFormat.h); y f32 [T][H·EV]; with `parts` also the partial
 // results [T][H][parts][E] and their (maximum, sum of weights)
 // [T][H][parts][2]; with `tree` its table (TreeTable.h); with `bias` a slope for
@@ -46,6 +46,7 @@ struct AttentionSpec {
   int64_t window = 0, sinks = 0;
   int64_t split = 0, tokens = 1, parts = 0, tree = 0;
   int64_t valueSize = 0; ///< 0: headSize
+  int64_t hidden = 0;    ///< first positions that no token sees
   bool bias = false;
 
   static FailureOr<AttentionSpec> fromAttr(DictionaryAttr spec,

@@ -9,7 +9,7 @@ AttentionBuilder::AttentionBuilder(KernelBuilder &builder,
       numbers(numbers), heads(spec.groupHeads()),
       range(builder,
             {spec.capacity, spec.window, spec.sinks, spec.split, spec.tree,
-             AttentionSlots::tree(spec)},
+             AttentionSlots::tree(spec), spec.hidden},
             AttentionSlots::control) {
   firstHead = b.mul(b.groupId(0), heads);
   keyHead = b.div(firstHead, spec.heads / spec.kvHeads);
@@ -84,7 +84,9 @@ Values AttentionBuilder::walk(Value split) {
 
 void AttentionBuilder::storeResult(int64_t query, ArrayRef<Value> state) {
   Values out(state.drop_front(2));
-  Value inverse = b.div(b.constant(1.0f), state[1]);
+  // A token that sees nothing has zeros.
+  Value sum = spec.hidden ? b.max(state[1], b.constant(1e-30f)) : state[1];
+  Value inverse = b.div(b.constant(1.0f), sum);
   for (Value &number : out)
     number = b.mul(number, inverse);
   write(AttentionSlots::y, start(query, spec.valueNumbers()), out,

@@ -37,6 +37,8 @@ Value AttentionRange::first(Value limit) {
 
 Value AttentionRange::sees(Value limit, Value position) {
   Value visible = b.less(position, limit);
+  if (shape.hidden)
+    visible = b.bitAnd(visible, b.less(b.index(shape.hidden - 1), position));
   if (shape.window) {
     Value near = b.less(limit, b.add(position, shape.window + 1));
     if (shape.sinks)

@@ -13,6 +13,7 @@ struct AttentionShape {
   int64_t capacity, window, sinks, split;
   int64_t tree = 0;         ///< width of a step of tree nodes
   unsigned treeBinding = 0; ///< of its table
+  int64_t hidden = 0;       ///< first positions that no token sees
   /// Splits below the first one that the step's window reaches exist too, for
   /// the sinks.
   bool fromStart() const { return window == 0 || sinks != 0; }

@@ -4,10 +4,12 @@
 #include "codegen/Kernels/Attention.h"
 #include "codegen/Kernels/AttentionCombine.h"
 #include "codegen/Kernels/AttentionGroups.h"
+#include "codegen/Kernels/CosineGate.h"
 #include "codegen/Kernels/Elementwise.h"
 #include "codegen/Kernels/Embedding.h"
 #include "codegen/Kernels/ExpertLinear.h"
 #include "codegen/Kernels/Hadamard.h"
+#include "codegen/Kernels/HiddenRows.h"
 #include "codegen/Kernels/IntegerLinear.h"
 #include "codegen/Kernels/IntegerRows.h"
 #include "codegen/Kernels/JoinHeads.h"
@@ -71,10 +73,12 @@ constexpr Family kFamilies[] = {
     familyOf<AttentionSpec>(),
     familyOf<AttentionCombineSpec>(),
     familyOf<AttentionGroupsSpec>(),
+    familyOf<CosineGateSpec>(),
     familyOf<ElementwiseSpec>(),
     familyOf<EmbeddingSpec>(),
     familyOf<ExpertLinearSpec>(),
     familyOf<HadamardSpec>(),
+    familyOf<HiddenRowsSpec>(),
     familyOf<IntegerLinearSpec>(),
     familyOf<JoinHeadsSpec>(),
     familyOf<KvCompactSpec>(),

@@ -39,7 +39,7 @@ FailureOr<RopeAppendSpec> RopeAppendSpec::fromAttr(DictionaryAttr attr,
                                                    EmitError emitError) {
   RopeAppendSpec spec;
   SpecReader reader(attr, kFamily, emitError);
-  reader.read("heads", spec.heads, 1);
+  reader.maybe("heads", spec.heads, 0);
   reader.read("kv_heads", spec.kvHeads, 1);
   reader.read("head_size", spec.headSize, 1);
   reader.read("capacity", spec.capacity, 1);
@@ -70,6 +70,8 @@ FailureOr<RopeAppendSpec> RopeAppendSpec::fromAttr(DictionaryAttr attr,
     reader.fail("expects values as long as keys where they lie in one array, "
                 "but got " +
                 Twine(spec.valueSize));
+  if (spec.fused && !spec.heads)
+    reader.fail("expects heads where they lie in one array, but got none");
   if (failed(reader.finish()))
     return failure();
   return spec;
@@ -126,14 +128,16 @@ RopeAppendSpec::interface(const TargetProfile &profile,
   if (fused) {
     bindings.push_back({"qkv", Access::Read, queryBytes + 2 * keyBytes, true});
   } else {
-    bindings.push_back({"q", Access::Read, queryBytes, true});
+    if (heads)
+      bindings.push_back({"q", Access::Read, queryBytes, true});
     bindings.push_back({"k", Access::Read, keyBytes, true});
     bindings.push_back({"v", Access::Read, valueBytes, true});
   }
   if (dims)
     bindings.push_back({"table", Access::Read, tableBytes()});
   bindings.push_back({"control", Access::Read, StepControl::kBytes});
-  bindings.push_back({"y", Access::Write, queryBytes, true});
+  if (heads)
+    bindings.push_back({"y", Access::Write, queryBytes, true});
   bindings.push_back({"keys", Access::Write, cacheBytes});
   bindings.push_back({"values", Access::Write, cacheBytes});
   FailureOr<AttentionSchedule> schedule =

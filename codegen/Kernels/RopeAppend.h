@@ -1,7 +1,7 @@
 // rope_append: rotates queries and keys by their positions (RoPE, Su et al.,
 // arXiv 2104.09864, eq. 34) and appends keys and values to the cache.
 //
-// Spec: {heads = H, kv_heads = G, head_size = E, value_size? = numbers of a
+// Spec: {heads = H (0: keys and values alone, apart, without q and y), kv_heads = G, head_size = E, value_size? = numbers of a
 // value where it is shorter than a key (its place in the cache is filled with
 // zeros), capacity = S, kv = a name of KvFormat.h, dims? = rotated numbers of a
 // head (default E; 0 rotates nothing), interleaved? = pairs are (2i, 2i+1)

@@ -141,9 +141,9 @@ void Builder::storeQuery(const Values &numbers, Value word) {
 void Builder::whenCached(function_ref<void(unsigned, Value)> store) {
   for (auto [side, first] : {std::pair(slots.keys, s.heads),
                              std::pair(slots.values, s.heads + s.kvHeads)}) {
-    Value inside = b.bitAnd(b.bitAnd(b.less(b.index(first - 1), head),
-                                     b.less(head, first + s.kvHeads)),
-                            valid);
+    Value behind = first ? b.less(b.index(first - 1), head) : Value();
+    Value inside = b.less(head, first + s.kvHeads);
+    inside = b.bitAnd(behind ? b.bitAnd(behind, inside) : inside, valid);
     b.when(inside, [&, side = side, first = first] {
       store(side, b.sub(head, b.index(first)));
     });
@@ -151,11 +151,12 @@ void Builder::whenCached(function_ref<void(unsigned, Value)> store) {
 }
 
 void Builder::appendNumbers() {
-  b.when(b.less(head, s.heads), [&] {
-    Value row = b.mul(token, s.fused ? fusedWidth : queryWidth);
-    storeQuery(rotate(slots.q, b.add(row, b.mul(head, s.headSize)), lane),
-               lane);
-  });
+  if (s.heads)
+    b.when(b.less(head, s.heads), [&] {
+      Value row = b.mul(token, s.fused ? fusedWidth : queryWidth);
+      storeQuery(rotate(slots.q, b.add(row, b.mul(head, s.headSize)), lane),
+                 lane);
+    });
   whenCached([&](unsigned side, Value own) {
     bool key = side == slots.keys;
     int64_t offset = queryWidth + (key ? 0 : keyWidth);
@@ -252,8 +253,9 @@ void Builder::appendCodes() {
   for (int64_t r = 0; r < rounds; ++r) {
     Value scale = whole ? scales.back() : scales[r], word = wordOf[r];
     Value own = b.less(b.add(lane, r * lanes), words);
-    b.when(b.bitAnd(own, b.less(head, s.heads)),
-           [&] { storeQuery(numbers[r], word); });
+    if (s.heads)
+      b.when(b.bitAnd(own, b.less(head, s.heads)),
+             [&] { storeQuery(numbers[r], word); });
     b.when(own, [&] {
       whenCached([&](unsigned side, Value cached) {
         b.store(format.encode(b, numbers[r], scale), side,

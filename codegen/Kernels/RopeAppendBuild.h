@@ -11,12 +11,12 @@ namespace mlir::llm {
 struct RopeAppendSlots {
   unsigned q = 0, k, v, table, control, out, keys, values;
   explicit RopeAppendSlots(const RopeAppendSpec &spec) {
-    k = spec.fused ? q : q + 1;
-    v = spec.fused ? q : q + 2;
+    k = spec.fused || !spec.heads ? q : q + 1;
+    v = spec.fused ? q : k + 1;
     table = v + 1;
     control = spec.dims ? table + 1 : table;
     out = control + 1;
-    keys = out + 1;
+    keys = spec.heads ? out + 1 : out;
     values = keys + 1;
   }
 };

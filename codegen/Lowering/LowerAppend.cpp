@@ -123,11 +123,16 @@ FailureOr<Append> readAppend(ProgramLowering &p, KVAppendOp op) {
     return op.emitOpError("expects slots that are the positions, or a base, "
                           "but got slots of their own");
   Value query = p.function().queryOf(op);
-  if (!query || !op.getValue())
+  // What a draft attends to is appended by the model, without queries.
+  const bool filled =
+      llvm::any_of(op.getCache().getUsers(), llvm::IsaPred<PreviousRowsOp>);
+  if ((!query && !filled) || !op.getValue())
     return op.emitOpError("expects an attention over the same cache and values "
                           "of their own, but got none");
   append.attended = query;
   Value key = p.resolve(op.getKey());
+  if (!query)
+    query = key;
   auto keyTransform = key.getDefiningOp<HadamardOp>(),
        queryTransform = query.getDefiningOp<HadamardOp>();
   if (bool(keyTransform) != bool(queryTransform) ||
@@ -158,7 +163,8 @@ FailureOr<Append> readAppend(ProgramLowering &p, KVAppendOp op) {
   RopeAppendSpec &spec = append.spec;
   spec.headSize = op.getCache().getType().getKeyWidth();
   spec.kvHeads = op.getCache().getType().getHeads();
-  spec.heads = cast<RankedTensorType>(query.getType()).getShape()[1];
+  if (append.attended)
+    spec.heads = cast<RankedTensorType>(query.getType()).getShape()[1];
   spec.capacity = p.target().capacity();
   spec.kv = cache->format;
   spec.interleaved = keyRope && keyRope.getInterleaved();
@@ -172,7 +178,7 @@ FailureOr<Append> readAppend(ProgramLowering &p, KVAppendOp op) {
   append.q = headsOf(p, queryRope ? queryRope.getInput() : query);
   append.k = headsOf(p, keyRope ? keyRope.getInput() : key);
   append.v = headsOf(p, op.getValue());
-  spec.fused = append.q.whole == append.k.whole;
+  spec.fused = append.attended && append.q.whole == append.k.whole;
   return append;
 }
 
@@ -193,6 +199,8 @@ LogicalResult addInputs(ProgramLowering &p, KVAppendOp op, const Append &append,
   for (auto [role, heads, value] : {std::tuple("q", append.q, append.query),
                                     {"k", append.k, append.key},
                                     {"v", append.v, Value(op.getValue())}}) {
+    if (!append.attended && StringRef(role) == "q")
+      continue;
     if (heads.end - heads.begin !=
         cast<RankedTensorType>(heads.whole.getType()).getShape()[1])
       return op.emitOpError("expects '")
@@ -222,7 +230,8 @@ LogicalResult lowerAppend(ProgramLowering &p, KVAppendOp op) {
       return failure();
     operands.push_back({"table", *table, 2 * spec.dims * 4 * p.width()});
   }
-  operands.push_back({"y", p.allocate(append->attended, p.width())});
+  if (append->attended)
+    operands.push_back({"y", p.allocate(append->attended, p.width())});
   const CachePlan &cache = append->cache;
   operands.push_back(
       {"keys", p.bufferView(cache.buffer, cache.keys, cache.sideBytes), 0});

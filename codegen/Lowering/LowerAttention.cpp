@@ -124,6 +124,7 @@ LogicalResult lowerAnyAttention(ProgramLowering &p, AttentionT op, Value tree) {
   spec.tree = tree ? kTreeStride : 0;
   spec.valueSize = shorterValue(op.getCache().getType());
   spec.bias = bool(op.getBias());
+  spec.hidden = op.getFirst().value_or(0);
   if (failed(chooseSplits(p, spec, op)))
     return failure();
   SmallVector<Operand> operands = {

@@ -1,6 +1,7 @@
 // Drafts that are part of the model: which functions guess, and the hidden
 // states that lie between the programs of the model and those of its heads.
 #include "codegen/Kernels/Elementwise.h"
+#include "codegen/Kernels/HiddenRows.h"
 #include "codegen/Lowering/Drafts.h"
 #include "codegen/Lowering/OpLowerings.h"
 #include "llvm/ADT/StringSet.h"
@@ -29,6 +30,57 @@ Value modelRows(ProgramLowering &p, Value hidden, int64_t rows) {
       states(p, hidden),
       uint64_t(plan::alignTo(int64_t(rowBytes(hidden)), plan::kAlignment)),
       uint64_t(rows) * rowBytes(hidden));
+}
+
+/// The ring of HiddenRows.h, behind those rows.
+Value ring(ProgramLowering &p, Value hidden, const HiddenRowsSpec &spec) {
+  const auto aligned = [](uint64_t bytes) {
+    return uint64_t(plan::alignTo(int64_t(bytes), plan::kAlignment));
+  };
+  const uint64_t at =
+      aligned(aligned(rowBytes(hidden)) +
+              uint64_t(p.target().mostNodes()) * rowBytes(hidden));
+  return p.bufferView(p.target().buffer(plan::BufferKind::state, "state",
+                                        at + spec.ringBytes()),
+                      at, spec.ringBytes());
+}
+
+PreviousRowsOp previousOf(ProgramLowering &p) {
+  for (const FlatOp &entry : p.function().ops())
+    if (auto previous = dyn_cast<PreviousRowsOp>(entry.op))
+      return previous;
+  return {};
+}
+
+/// The row of the token before each of the step's, and the step's rows for the
+/// steps behind it; those of a tree once it is known which are accepted.
+LogicalResult lowerPrevious(ProgramLowering &p, PreviousRowsOp op) {
+  const bool tree = p.kind() == plan::ProgramKind::verify;
+  FailureOr<Value> positions = treeOf(p, op, op.getPositions(), op.getBase());
+  if (failed(positions))
+    return failure();
+  if (p.kind() == plan::ProgramKind::draft || previousOf(p) != op ||
+      p.resolve(op.getInput()) != p.resolve(p.function().lastOutput()))
+    return op.emitOpError("expects to stand once in the model's own function, "
+                          "behind its last layer, but got it elsewhere");
+  HiddenRowsSpec spec;
+  spec.op = tree ? "parents" : "previous";
+  spec.width = ProgramLowering::rowElements(op.getInput());
+  if (failed(p.dispatch(op, HiddenRowsSpec::kFamily, spec.toAttr(p.context()),
+                        {{"x", p.view(op.getInput())},
+                         {"ring", ring(p, op.getInput(), spec)},
+                         {"control", p.controlView()},
+                         {"y", p.allocate(op.getResult(), p.width())}},
+                        p.width(), "hidden states before")))
+    return failure();
+  if (tree)
+    return success();
+  spec.op = "keep";
+  return p.dispatch(op, HiddenRowsSpec::kFamily, spec.toAttr(p.context()),
+                    {{"x", p.view(op.getInput())},
+                     {"control", p.controlView()},
+                     {"ring", ring(p, op.getInput(), spec)}},
+                    p.width(), "keep hidden states");
 }
 
 DictionaryAttr draftOf(ProgramLowering &p) {
@@ -155,6 +207,29 @@ LogicalResult passHidden(ProgramLowering &p) {
     return success();
   return copyRows(p, p.function().function(), p.view(hidden), ownRow(p, hidden),
                   ProgramLowering::rowElements(hidden), 1);
+}
+
+LogicalResult keepAccepted(ProgramLowering &p) {
+  PreviousRowsOp previous = previousOf(p);
+  if (!previous || p.kind() != plan::ProgramKind::verify)
+    return success();
+  HiddenRowsSpec spec;
+  spec.op = "accepted";
+  spec.width = ProgramLowering::rowElements(previous.getInput());
+  spec.rows = p.target().mostNodes();
+  // The verify program has left the rows of all nodes there.
+  return p.dispatch(previous, HiddenRowsSpec::kFamily, spec.toAttr(p.context()),
+                    {{"x", modelRows(p, previous.getInput(), spec.rows)},
+                     {"control", p.controlView()},
+                     {"ring", ring(p, previous.getInput(), spec)}},
+                    spec.rows, "keep hidden states");
+}
+
+ArrayRef<OpLoweringRow> draftLowerings() {
+  static const OpLoweringRow rows[] = {
+      loweringOf<PreviousRowsOp, lowerPrevious>(),
+  };
+  return rows;
 }
 
 } // namespace mlir::llm

@@ -1,4 +1,5 @@
 // Heads of a token that are put together from two parts.
+#include "codegen/Kernels/CosineGate.h"
 #include "codegen/Kernels/JoinHeads.h"
 #include "codegen/Lowering/OpLowerings.h"
 
@@ -58,10 +59,25 @@ LogicalResult lowerConcat(ProgramLowering &p, ConcatOp op) {
                     rows, "join heads");
 }
 
+LogicalResult lowerCosineGate(ProgramLowering &p, CosineGateOp op) {
+  auto type = cast<RankedTensorType>(op.getQuery().getType());
+  CosineGateSpec spec;
+  spec.heads = type.getDimSize(1), spec.headSize = type.getDimSize(2);
+  spec.eps = op.getEps().convertToDouble();
+  const int64_t rows = p.rowsOf(op.getQuery());
+  return p.dispatch(op, CosineGateSpec::kFamily, spec.toAttr(p.context()),
+                    {{"q", p.view(op.getQuery())},
+                     {"k", p.view(op.getKey())},
+                     {"v", p.view(op.getValue())},
+                     {"y", p.allocate(op.getResult(), rows)}},
+                    rows, "cosine gate");
+}
+
 } // namespace
 
 ArrayRef<OpLoweringRow> headLowerings() {
   static const OpLoweringRow rows[] = {
+      loweringOf<CosineGateOp, lowerCosineGate>(),
       loweringOf<ConcatOp, lowerConcat>(),
       loweringOf<GatherOp, lowerGather>(),
   };

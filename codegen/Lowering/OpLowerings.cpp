@@ -6,7 +6,8 @@ static const llvm::StringMap<OpLowering> &table() {
   static const llvm::StringMap<OpLowering> rows = [] {
     llvm::StringMap<OpLowering> map;
     for (ArrayRef<OpLoweringRow> list :
-         {appendLowerings(), attentionLowerings(), elementwiseLowerings(),
+         {appendLowerings(), attentionLowerings(), draftLowerings(),
+          elementwiseLowerings(),
           embeddingLowerings(), expertLowerings(), headLowerings(),
           integerLowerings(),
           linearLowerings(), normLowerings(), treeLowerings()})

@@ -33,6 +33,7 @@ OpLoweringRow loweringOf() {
 // One list a file.
 ArrayRef<OpLoweringRow> appendLowerings();
 ArrayRef<OpLoweringRow> attentionLowerings();
+ArrayRef<OpLoweringRow> draftLowerings();
 ArrayRef<OpLoweringRow> elementwiseLowerings();
 ArrayRef<OpLoweringRow> embeddingLowerings();
 ArrayRef<OpLoweringRow> expertLowerings();
@@ -98,6 +99,9 @@ LogicalResult leaveHidden(ProgramLowering &p);
 /// its next guess, if it does.
 LogicalResult takeHidden(ProgramLowering &p);
 LogicalResult passHidden(ProgramLowering &p);
+/// At the end of a verify program: for layers that read the hidden state of the
+/// token before (llm.previous_rows).
+LogicalResult keepAccepted(ProgramLowering &p);
 
 /// The end of a `sample` or `draft` program: draws a token from the logits and
 /// advances the control block.

@@ -44,7 +44,7 @@ LogicalResult ProgramLowering::run() {
     if (entry.op == last && failed(leaveHidden(*this)))
       return failure();
   }
-  if (draft && failed(passHidden(*this)))
+  if ((draft && failed(passHidden(*this))) || failed(keepAccepted(*this)))
     return failure();
   if (kind() == plan::ProgramKind::sample || draft) {
     Value logits = flat.resolve(flat.result());

@@ -22,6 +22,18 @@ LogicalResult GatedActivationOp::verify() {
   return verifySameShape(*this, getGate().getType(), getResult().getType());
 }
 
+LogicalResult CosineGateOp::verify() {
+  ArrayRef<int64_t> query = getQuery().getType().getShape(),
+                    value = getValue().getType().getShape();
+  if (query.size() != 3 || value.size() != 2 || query[0] != value[0] ||
+      query[1] * query[2] != value[1]) // C1
+    return emitOpError("expects heads TxHxE and rows TxH*E, but got ")
+           << shapeText(query) << " and " << shapeText(value);
+  if (!(number(getEps()) > 0)) // C2
+    return emitOpError("expects a positive eps, but got ") << number(getEps());
+  return success();
+}
+
 LogicalResult MultiplyOp::verify() {
   ArrayRef<int64_t> left = getLhs().getType().getShape(),
                     right = getRhs().getType().getShape();

@@ -45,6 +45,33 @@ def LLM_GatedActivationOp : LLM_Op<"gated_activation", [Pure, AllTypesMatch<["ga
   let hasVerifier = 1;
 }
 
+def LLM_CosineGateOp
+    : LLM_Op<"cosine_gate", [Pure, AllTypesMatch<["query", "key"]>, AllTypesMatch<["value", "result"]>]> {
+  let summary = "Heads of a row times the cosine between two others";
+  let description = [{
+    What attends from a token to one other alone, as Clover's heads do; head `h` of
+    `v` are the numbers `h*E` to `(h+1)*E` of a row:
+
+    ```
+    y[t,h] = v[t,h] * q[t,h].k[t,h] / (max(|q[t,h]|, eps) * max(|k[t,h]|, eps))
+    ```
+
+    - (C1) query and key are `TxHxE`, value and result `TxN` with `N = H*E`.
+    - (C2) eps is positive.
+
+    ```mlir
+    %y = llm.cosine_gate %q, %k, %v eps(1.0e-5) : tensor<?x9x64xf32>, tensor<?x576xf32>
+    ```
+  }];
+  let arguments = (ins LLM_FloatTensor:$query, LLM_FloatTensor:$key, LLM_FloatTensor:$value, F32Attr:$eps);
+  let results = (outs LLM_FloatTensor:$result);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value `eps` `(` custom<Float>($eps) `)` attr-dict
+    `:` type($query) `,` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 def LLM_AddOp : LLM_Op<"add", [Pure, Commutative, SameOperandsAndResultType]> {
   let summary = "Elementwise sum";
   let description = [{

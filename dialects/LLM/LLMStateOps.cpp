@@ -149,6 +149,9 @@ template <typename Op> static LogicalResult verifyAttention(Op op) {
     return window ? error << ", but got " << *window
                   : error << ", but got none";
   }
+  if (op.getFirst() && *op.getFirst() < 1) // C6, of trees C7
+    return op.emitOpError("expects a positive first position, but got ")
+           << *op.getFirst();
   return success();
 }
 
@@ -176,6 +179,16 @@ LogicalResult KVCompactOp::verify() {
   if (accepted > 64) // C1
     return emitOpError("expects at most 64 accepted tokens, but got ")
            << accepted;
+  return success();
+}
+
+LogicalResult PreviousRowsOp::verify() {
+  if (getInput().getType().getRank() != 2) // C1
+    return emitOpError("expects rows TxD, but got ")
+           << shapeText(getInput().getType().getShape());
+  if (bool(getParents()) != bool(getBase())) // C2
+    return emitOpError("expects parents and a base together, but got ")
+           << (getBase() ? "a base" : "parents") << " alone";
   return success();
 }
 

@@ -104,8 +104,8 @@ def LLM_AttentionOp : LLM_AttentionBase<"attention"> {
     A causal query sees positions up to its own; with `window(W)` only the last `W`
     of these, its own among them, and the first `sinks`. `chunked` attention sees
     the positions up to its own in its own chunk of `W`, `full` attention every
-    position in the cache. `blocks` takes away more. A query that sees nothing
-    gives zeros. `bias` holds ALiBi slopes.
+    position in the cache. `blocks` takes away more, `first(F)` the positions below
+    `F`. A query that sees nothing gives zeros. `bias` holds ALiBi slopes.
 
     - (C1) `q` is `TxHxE` with the cache's `E`, and `G` divides `H`.
     - (C2) softcap is positive.
@@ -113,6 +113,7 @@ def LLM_AttentionOp : LLM_AttentionBase<"attention"> {
       mask needs a window and takes no sinks.
     - (C4) the bias has `H` elements.
     - (C5) a window is not longer than that of the cache.
+    - (C6) the first position is positive.
 
     ```mlir
     %y = llm.attention %q, %kv at %positions scale(0.125) : tensor<?x9x64xf32>, !llm.kv<3x64, f16, f16, 2048>
@@ -124,12 +125,22 @@ def LLM_AttentionOp : LLM_AttentionBase<"attention"> {
                             LLM_I32Vector:$positions, Optional<LLM_FloatVector>:$bias),
                        attentionAttributes,
                        (ins DefaultValuedAttr<LLM_MaskKindAttr, "::mlir::llm::MaskKind::Causal">:$mask,
-                            OptionalAttr<LLM_BlockMaskAttr>:$blocks));
+                            OptionalAttr<LLM_BlockMaskAttr>:$blocks,
+                            OptionalAttr<LLM_I64Attr>:$first));
+  let builders = [
+    OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$query, "::mlir::Value":$cache, "::mlir::Value":$positions,
+                   "::mlir::Value":$bias, "::mlir::FloatAttr":$scale, "::mlir::FloatAttr":$softcap,
+                   "::mlir::IntegerAttr":$window, "::mlir::IntegerAttr":$sinks,
+                   "::mlir::llm::MaskKindAttr":$mask, "::mlir::llm::BlockMaskAttr":$blocks), [{
+      build($_builder, $_state, type, query, cache, positions, bias, scale, softcap, window, sinks, mask, blocks,
+            /*first=*/::mlir::IntegerAttr());
+    }]>,
+  ];
   let assemblyFormat = [{
     $query `,` $cache `at` $positions (`bias` `(` $bias^ `:` type($bias) `)`)?
     `scale` `(` custom<Float>($scale) `)` (`softcap` `(` custom<Float>($softcap)^ `)`)?
     (`window` `(` $window^ `)`)? (`sinks` `(` $sinks^ `)`)? (`mask` $mask^)?
-    (`blocks` $blocks^)? attr-dict `:` type($query) `,` type($cache)
+    (`blocks` $blocks^)? (`first` `(` $first^ `)`)? attr-dict `:` type($query) `,` type($cache)
   }];
 }
 
@@ -139,7 +150,8 @@ def LLM_TreeAttentionOp
   let summary = "Attention of a tree of draft tokens over a cache";
   let description = [{
     As `llm.attention`, but what a query sees is: every slot below `base` (within
-    the window, by position), and slot `base + j` where bit `j` of its mask row is set.
+    the window and from `first` on, by position), and slot `base + j` where bit `j` of
+    its mask row is set.
 
     - (C1) `q` is `TxHxE` with the cache's `E`, and `G` divides `H`.
     - (C2) softcap is positive.
@@ -147,6 +159,7 @@ def LLM_TreeAttentionOp
     - (C4) the bias has `H` elements.
     - (C5) a window is not longer than that of the cache.
     - (C6) `T <= 64`.
+    - (C7) the first position is positive.
 
     ```mlir
     %y = llm.tree_attention %q, %kv base %base mask %mask at %positions scale(0.125)
@@ -156,12 +169,21 @@ def LLM_TreeAttentionOp
   let arguments = !con((ins LLM_FloatTensor:$query, Arg<LLM_KVType, "", [LLM_KVRead]>:$cache,
                             LLM_I32Scalar:$base, RankedTensorOf<[I32]>:$mask,
                             LLM_I32Vector:$positions, Optional<LLM_FloatVector>:$bias),
-                       attentionAttributes);
+                       attentionAttributes, (ins OptionalAttr<LLM_I64Attr>:$first));
+  let builders = [
+    OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$query, "::mlir::Value":$cache, "::mlir::Value":$base,
+                   "::mlir::Value":$mask, "::mlir::Value":$positions, "::mlir::Value":$bias,
+                   "::mlir::FloatAttr":$scale, "::mlir::FloatAttr":$softcap, "::mlir::IntegerAttr":$window,
+                   "::mlir::IntegerAttr":$sinks), [{
+      build($_builder, $_state, type, query, cache, base, mask, positions, bias, scale, softcap, window, sinks,
+            /*first=*/::mlir::IntegerAttr());
+    }]>,
+  ];
   let assemblyFormat = [{
     $query `,` $cache `base` $base `mask` $mask `at` $positions
     (`bias` `(` $bias^ `:` type($bias) `)`)?
     `scale` `(` custom<Float>($scale) `)` (`softcap` `(` custom<Float>($softcap)^ `)`)?
-    (`window` `(` $window^ `)`)? (`sinks` `(` $sinks^ `)`)? attr-dict
+    (`window` `(` $window^ `)`)? (`sinks` `(` $sinks^ `)`)? (`first` `(` $first^ `)`)? attr-dict
     `:` type($query) `,` type($cache)
   }];
 }
@@ -183,6 +205,40 @@ def LLM_KVCompactOp : LLM_Op<"kv_compact", []> {
   let assemblyFormat = [{
     $cache `base` $base `accepted` $accepted `count` $count attr-dict
     `:` type($cache) `,` type($accepted)
+  }];
+  let hasVerifier = 1;
+}
+
+def LLM_PreviousRowsOp
+    : LLM_Op<"previous_rows", [AttrSizedOperandSegments, AllTypesMatch<["input", "result"]>,
+                               OneARow<"input", "positions", "i32">,
+                               OptionalOneARow<"input", "parents", "i32">]> {
+  let summary = "The row of the token before each token of the step";
+  let description = [{
+    Row `t` of the result is row `t - 1` of the input, or in a tree that of the
+    node's parent; for the first token of the step, and for roots, the row that the
+    token before it had when it was computed, which the cache remembers beside the
+    keys of its slot. At position 0, and where nothing is remembered, it is zeros.
+    The rows of the input are remembered. So a layer that reads a token together
+    with what the model left for the token before it has a cache that is filled as
+    the model's own.
+
+    - (C1) the input is `TxD`.
+    - (C2) there are parents just where there is a base.
+
+    ```mlir
+    %p = llm.previous_rows %h, %kv at %positions : tensor<?x576xf32>, !llm.kv<3x64, f16, f16, 2048>
+    %q = llm.previous_rows %h, %kv at %positions parents(%parents) base(%b)
+        : tensor<?x576xf32>, !llm.kv<3x64, f16, f16, 2048>
+    ```
+  }];
+  let arguments = (ins LLM_FloatTensor:$input, Arg<LLM_KVType, "", [LLM_KVRead, LLM_KVWrite]>:$cache,
+                       LLM_I32Vector:$positions, Optional<LLM_I32Vector>:$parents,
+                       Optional<LLM_I32Scalar>:$base);
+  let results = (outs LLM_FloatTensor:$result);
+  let assemblyFormat = [{
+    $input `,` $cache `at` $positions (`parents` `(` $parents^ `)`)?
+    (`base` `(` $base^ `)`)? attr-dict `:` type($input) `,` type($cache)
   }];
   let hasVerifier = 1;
 }

@@ -15,6 +15,9 @@ template <typename F> struct KVSlots {
   std::vector<F> keys;            ///< [slots, G, E]
   std::vector<F> values;          ///< [slots, G, EV]; empty where values are a prefix of the keys
   std::vector<int32_t> positions; ///< -1: an empty slot
+  /// What llm.previous_rows remembers: a row for each slot up to the last one that has one.
+  std::vector<F> remembered;
+  size_t rememberedRow = 0; ///< numbers of one
 
   int64_t slots() const { return int64_t(positions.size()); }
   size_t keyRow() const { return size_t(type.getHeads() * type.getKeyWidth()); }
@@ -24,6 +27,9 @@ template <typename F> struct KVSlots {
   void resize(int64_t slots);
   void write(int64_t slot, int32_t position, const F *key, const F *value);
   void move(int64_t from, int64_t to);
+  void remember(int64_t slot, const F *row, size_t numbers);
+  /// Null: nothing was remembered.
+  const F *rememberedAt(int64_t slot) const;
 };
 
 template <typename F> class KVStore {

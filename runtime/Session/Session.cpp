@@ -38,11 +38,10 @@ Session::create(std::shared_ptr<Model> model, const SessionOptions &options) {
   if (!queue.ok())
     return queue.status();
   made->queue = std::move(*queue);
-  if (options.fill)
-    if (Status status =
-            made->buffers.fill(*made->pool, model->target(), *options.fill);
-        !status.ok())
-      return status;
+  if (Status status =
+          made->buffers.fill(*made->pool, model->target(), options.fill);
+      !status.ok())
+    return status;
   made->known.reserve(size_t(made->capacity()) + 1); // no growth while running
   return made;
 }

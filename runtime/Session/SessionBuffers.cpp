@@ -123,14 +123,26 @@ Status SessionBuffers::readLogits(vulkan::CommandPool &pool, uint32_t rows,
 }
 
 Status SessionBuffers::fill(vulkan::CommandPool &pool,
-                            const format::Target &target, uint32_t word) {
+                            const format::Target &target,
+                            std::optional<uint32_t> word) {
+  const auto wordOf = [&](uint32_t i) -> std::optional<uint32_t> {
+    const BufferKind kind = target.buffers()->Get(i)->kind();
+    if (kind == BufferKind::kv || kind == BufferKind::scratch)
+      return word;
+    return kind == BufferKind::state ? std::optional<uint32_t>(0)
+                                     : std::nullopt;
+  };
+  const uint32_t count = target.buffers()->size();
+  bool any = false;
+  for (uint32_t i = 0; i < count; ++i)
+    any |= wordOf(i).has_value();
+  if (!any)
+    return {};
   const vulkan::DeviceFunctions &vk = device->functions();
   return runOnce(pool, [&](VkCommandBuffer commands) {
-    for (uint32_t i = 0; i < target.buffers()->size(); ++i) {
-      BufferKind kind = target.buffers()->Get(i)->kind();
-      if (kind == BufferKind::kv || kind == BufferKind::scratch)
-        vk.CmdFillBuffer(commands, table[i], 0, VK_WHOLE_SIZE, word);
-    }
+    for (uint32_t i = 0; i < count; ++i)
+      if (std::optional<uint32_t> with = wordOf(i))
+        vk.CmdFillBuffer(commands, table[i], 0, VK_WHOLE_SIZE, *with);
     vulkan::recordBarrier(vk, commands, vulkan::kCopyToAny);
   });
 }

@@ -7,6 +7,8 @@
 #include "runtime/Session/SessionFile.h"
 #include "runtime/Vulkan/CommandPool.h"
 
+#include <optional>
+
 namespace sprig {
 
 /// KV cache, activations, control block, history and logits: every buffer of
@@ -42,9 +44,10 @@ public:
                 const std::vector<session_file::Region> &regions,
                 const uint8_t *from);
   uint32_t historyBuffer() const { return historyIndex; }
-  /// Fills KV cache and scratch with copies of a word.
+  /// Fills KV cache and scratch with copies of a word, if there is one, and what
+  /// drafts keep from step to step with zeros.
   Status fill(vulkan::CommandPool &pool, const format::Target &target,
-              uint32_t word);
+              std::optional<uint32_t> word);
 
 private:
   Status runOnce(vulkan::CommandPool &pool,

@@ -82,7 +82,7 @@ private:
   void reportEscapes(IRRewriter &rewriter) {
     getOperation().walk([&](KVOp handle) {
       for (Operation *user : handle->getUsers())
-        if (!onlyWrites(user) && !isa<AttentionOp, TreeAttentionOp>(user))
+        if (!onlyWrites(user) && !isa<AttentionOp, TreeAttentionOp, PreviousRowsOp>(user))
           (void)refuse(rewriter, user, kPass,
                        "the handle of a cache leaves the ops of the dialect");
     });

@@ -94,12 +94,16 @@ private:
       append.getBaseMutable().assign(base);
       caches.insert(append.getCache());
     });
+    verify.walk([&](PreviousRowsOp previous) {
+      previous.getParentsMutable().assign(parents);
+      previous.getBaseMutable().assign(base);
+    });
     verify.walk([&](AttentionOp attention) {
       builder.setInsertionPoint(attention);
       auto tree = TreeAttentionOp::create(
           builder, attention.getLoc(), attention.getType(), attention.getQuery(), attention.getCache(), base,
           mask.getMask(), attention.getPositions(), attention.getBias(), attention.getScaleAttr(),
-          attention.getSoftcapAttr(), attention.getWindowAttr(), attention.getSinksAttr());
+          attention.getSoftcapAttr(), attention.getWindowAttr(), attention.getSinksAttr(), attention.getFirstAttr());
       attention.replaceAllUsesWith(tree.getResult());
       attention.erase();
     });

@@ -48,6 +48,24 @@ template <typename F> static LogicalResult evaluateMultiply(const OpContext<F> &
   return map<F>(context, [=](size_t i) { return a[i] * b[i / each]; });
 }
 
+template <typename F> static LogicalResult evaluateCosineGate(const OpContext<F> &context) {
+  auto op = cast<CosineGateOp>(context.op);
+  const Tensor &query = context.get(op.getQuery());
+  const F *q = query.as<F>().data(), *k = context.floats(op.getKey()).data(), *v = context.floats(op.getValue()).data();
+  const F eps = F(op.getEps().convertToDouble());
+  const size_t E = size_t(query.shape().back()), heads = size_t(query.elements()) / E;
+  F *y = context.make(op.getResult(), query.rows());
+  for (size_t head = 0; head < heads; ++head) {
+    F both = 0, left = 0, right = 0;
+    for (size_t i = head * E; i < (head + 1) * E; ++i)
+      both += q[i] * k[i], left += q[i] * q[i], right += k[i] * k[i];
+    const F cosine = both / (std::max(std::sqrt(left), eps) * std::max(std::sqrt(right), eps));
+    for (size_t i = head * E; i < (head + 1) * E; ++i)
+      y[i] = cosine * v[i];
+  }
+  return success();
+}
+
 template <typename F> static LogicalResult evaluateScale(const OpContext<F> &context) {
   const F factor = F(cast<ScaleOp>(context.op).getFactor().convertToDouble());
   const ArrayRef<F> x = context.operands[0].template as<F>();
@@ -78,6 +96,7 @@ template <typename F> void reference::addElementwiseOps(OpTable<F> &table) {
   table[TypeID::get<GatedActivationOp>()] = {evaluateGatedActivation<F>, true};
   table[TypeID::get<AddOp>()] = {evaluateAdd<F>};
   table[TypeID::get<MultiplyOp>()] = {evaluateMultiply<F>};
+  table[TypeID::get<CosineGateOp>()] = {evaluateCosineGate<F>};
   table[TypeID::get<ScaleOp>()] = {evaluateScale<F>};
   table[TypeID::get<SoftcapOp>()] = {evaluateSoftcap<F>};
   table[TypeID::get<SelectRowsOp>()] = {evaluateSelectRows<F>};

@@ -57,6 +57,8 @@ template <typename F> static LogicalResult evaluateKVAppend(const OpContext<F> &
 
 /// The part of visibility that attention and tree attention share: the window, and its sinks.
 template <typename Op> static bool inWindow(Op op, int64_t query, int64_t key) {
+  if (key < int64_t(op.getFirst().value_or(0)))
+    return false;
   return !op.getWindow() || query - key < int64_t(*op.getWindow()) || key < int64_t(op.getSinks().value_or(0));
 }
 
@@ -75,7 +77,7 @@ static bool sees(AttentionOp op, int64_t query, int64_t key) {
   case MaskKind::Full:
     return inWindow(op, query, key);
   case MaskKind::Chunked:
-    return key <= query && key / int64_t(*op.getWindow()) == query / int64_t(*op.getWindow());
+    return key <= query && key >= int64_t(op.getFirst().value_or(0)) && key / int64_t(*op.getWindow()) == query / int64_t(*op.getWindow());
   }
   return false;
 }
@@ -150,6 +152,33 @@ template <typename F> static LogicalResult evaluateKVCompact(const OpContext<F> 
   return success();
 }
 
+template <typename F> static LogicalResult evaluatePreviousRows(const OpContext<F> &context) {
+  auto op = cast<PreviousRowsOp>(context.op);
+  KVSlots<F> &cache = context.cache(op.getCache());
+  const Tensor &input = context.get(op.getInput());
+  const ArrayRef<int32_t> positions = context.ints(op.getPositions());
+  const size_t D = size_t(input.width()), T = positions.size();
+  const F *rows = input.as<F>().data();
+  F *result = context.make(op.getResult(), input.rows());
+  std::fill_n(result, T * D, F(0));
+  for (size_t t = 0; t < T; ++t) {
+    int64_t before = int64_t(t) - 1;
+    if (op.getParents())
+      before = context.ints(op.getParents())[t];
+    if (before >= int64_t(t) || positions[t] >= cache.type.getCapacity())
+      return op.emitOpError("expects parents before their nodes, and positions within the ")
+             << cache.type.getCapacity() << " slots of the cache, but got parent " << before << " of row " << t
+             << " at position " << positions[t];
+    // Rows need not follow one another where there is no tree.
+    const bool inStep = before >= 0 && (op.getParents() || positions[size_t(before)] + 1 == positions[t]);
+    if (const F *row = inStep ? rows + before * int64_t(D) : cache.rememberedAt(positions[t] - 1))
+      std::copy_n(row, D, result + t * D);
+  }
+  for (size_t t = 0; t < T; ++t)
+    cache.remember(op.getBase() ? context.ints(op.getBase())[0] + int64_t(t) : positions[t], rows + t * D, D);
+  return success();
+}
+
 template <typename F> static LogicalResult evaluateKVEvict(const OpContext<F> &context) {
   auto op = cast<KVEvictOp>(context.op);
   KVSlots<F> &cache = context.cache(op.getCache());
@@ -170,6 +199,7 @@ template <typename F> void reference::addStateOps(OpTable<F> &table) {
   table[TypeID::get<TreeAttentionOp>()] = {evaluateTreeAttention<F>};
   table[TypeID::get<KVCompactOp>()] = {evaluateKVCompact<F>};
   table[TypeID::get<KVEvictOp>()] = {evaluateKVEvict<F>};
+  table[TypeID::get<PreviousRowsOp>()] = {evaluatePreviousRows<F>};
 }
 template void reference::addStateOps<float>(OpTable<float> &);
 template void reference::addStateOps<double>(OpTable<double> &);

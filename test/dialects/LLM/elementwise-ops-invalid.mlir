@@ -180,3 +180,19 @@ func.func @expert_linear_c7_type(%x: tensor<?x8xf32>, %i: tensor<?x2xi32>, %w: t
       : tensor<?x8xf32>, tensor<?x2xi32>, tensor<3x4x8xf32> -> tensor<?x4xf32>
   return
 }
+
+// -----
+
+func.func @cosine_gate_c1(%q: tensor<?x9x64xf32>, %v: tensor<?x640xf32>) {
+  // expected-error@+1 {{expects heads TxHxE and rows TxH*E, but got ?x9x64 and ?x640}}
+  %y = llm.cosine_gate %q, %q, %v eps(1.0e-5) : tensor<?x9x64xf32>, tensor<?x640xf32>
+  return
+}
+
+// -----
+
+func.func @cosine_gate_c2(%q: tensor<?x9x64xf32>, %v: tensor<?x576xf32>) {
+  // expected-error@+1 {{expects a positive eps, but got 0}}
+  %y = llm.cosine_gate %q, %q, %v eps(0.0) : tensor<?x9x64xf32>, tensor<?x576xf32>
+  return
+}

@@ -108,3 +108,10 @@ func.func @expert_linear(%x: tensor<?x64xf32>, %ids: tensor<?x2xi32>, %w: tensor
       : tensor<?x2x128xf32>, tensor<?x2xi32>, tensor<8x64x128xf16> -> tensor<?x64xf32>
   return
 }
+
+// CHECK-LABEL: func.func @cosine_gate(
+func.func @cosine_gate(%q: tensor<?x9x64xf32>, %k: tensor<?x9x64xf32>, %v: tensor<?x576xf32>) -> tensor<?x576xf32> {
+  // CHECK: llm.cosine_gate %{{.*}}, %{{.*}}, %{{.*}} eps(1.0e-05) : tensor<?x9x64xf32>, tensor<?x576xf32>
+  %y = llm.cosine_gate %q, %k, %v eps(1.0e-5) : tensor<?x9x64xf32>, tensor<?x576xf32>
+  return %y : tensor<?x576xf32>
+}

@@ -234,3 +234,36 @@ func.func @kv_evict_c1(%kv: !llm.kv<3x64, f16, f16, 128>, %a: tensor<129xi32>) {
   llm.kv_evict %kv keep %a : !llm.kv<3x64, f16, f16, 128>, tensor<129xi32>
   return
 }
+
+// -----
+
+func.func @previous_rows_c1(%x: tensor<?x9x64xf32>, %kv: !llm.kv<3x64, f16, f16, 128>, %p: tensor<?xi32>) {
+  // expected-error@+1 {{expects rows TxD, but got ?x9x64}}
+  %y = llm.previous_rows %x, %kv at %p : tensor<?x9x64xf32>, !llm.kv<3x64, f16, f16, 128>
+  return
+}
+
+// -----
+
+func.func @previous_rows_c2(%x: tensor<?x64xf32>, %kv: !llm.kv<3x64, f16, f16, 128>, %p: tensor<?xi32>) {
+  // expected-error@+1 {{expects parents and a base together, but got parents alone}}
+  %y = llm.previous_rows %x, %kv at %p parents(%p) : tensor<?x64xf32>, !llm.kv<3x64, f16, f16, 128>
+  return
+}
+
+// -----
+
+func.func @attention_c6(%q: tensor<?x9x64xf32>, %kv: !llm.kv<3x64, f16, f16, 128>, %p: tensor<?xi32>) {
+  // expected-error@+1 {{expects a positive first position, but got 0}}
+  %y = llm.attention %q, %kv at %p scale(0.125) first(0) : tensor<?x9x64xf32>, !llm.kv<3x64, f16, f16, 128>
+  return
+}
+
+// -----
+
+func.func @tree_attention_c7(%kv: !llm.kv<3x64, f16, f16, 128>, %q: tensor<4x9x64xf32>, %b: tensor<1xi32>,
+                             %m: tensor<4x2xi32>, %p: tensor<4xi32>) {
+  // expected-error@+1 {{expects a positive first position, but got -1}}
+  %y = llm.tree_attention %q, %kv base %b mask %m at %p scale(0.125) first(-1) : tensor<4x9x64xf32>, !llm.kv<3x64, f16, f16, 128>
+  return
+}

@@ -94,3 +94,21 @@ func.func @kv_evict(%kv: !llm.kv<3x64, f16, f16, 2048>, %keep: tensor<?xi32>) {
   llm.kv_evict %kv keep %keep : !llm.kv<3x64, f16, f16, 2048>, tensor<?xi32>
   return
 }
+
+// CHECK-LABEL: func.func @previous_rows(
+func.func @previous_rows(%h: tensor<?x576xf32>, %kv: !llm.kv<3x64, f16, f16, 2048>, %positions: tensor<?xi32>,
+                         %parents: tensor<?xi32>, %b: tensor<1xi32>) -> (tensor<?x576xf32>, tensor<?x576xf32>) {
+  // CHECK: llm.previous_rows %{{.*}}, %{{.*}} at %{{.*}} : tensor<?x576xf32>, !kv
+  %p = llm.previous_rows %h, %kv at %positions : tensor<?x576xf32>, !llm.kv<3x64, f16, f16, 2048>
+  // CHECK: llm.previous_rows %{{.*}}, %{{.*}} at %{{.*}} parents(%{{.*}}) base(%{{.*}}) : tensor<?x576xf32>, !kv
+  %q = llm.previous_rows %h, %kv at %positions parents(%parents) base(%b)
+      : tensor<?x576xf32>, !llm.kv<3x64, f16, f16, 2048>
+  return %p, %q : tensor<?x576xf32>, tensor<?x576xf32>
+}
+
+// CHECK-LABEL: func.func @attention_first(
+func.func @attention_first(%q: tensor<?x9x64xf32>, %kv: !llm.kv<3x64, f16, f16, 2048>, %p: tensor<?xi32>) -> tensor<?x9x64xf32> {
+  // CHECK: llm.attention %{{.*}} scale(0.125) first(1) :
+  %y = llm.attention %q, %kv at %p scale(0.125) first(1) : tensor<?x9x64xf32>, !llm.kv<3x64, f16, f16, 2048>
+  return %y : tensor<?x9x64xf32>
+}
