@@ -6,6 +6,7 @@
 #include "dialects/Plan/Passes.h"
 #include "lib/Import/Adapter.h"
 #include "lib/Import/Import.h"
+#include "lib/Import/LayerHead.h"
 #include "lib/Import/ModuleTokenizer.h"
 #include "lib/Weights/OutputFile.h"
 #include "lib/Weights/WeightStore.h"
@@ -352,6 +353,7 @@ LogicalResult Driver::package() {
 
 void registerCompiler(DialectRegistry &registry) {
   registerTransforms();
+  registerLayerHeads();
   registerCodegen();
   plan::registerPlanPasses();
   registerTransformsPasses();

@@ -30,6 +30,7 @@ Examples:
   llm-compile model.gguf -o w3.mlir --emit=llm --quantize=w:3,group:64,method:mse
   llm-compile model.gguf -o wide.sprig --tree=64
   llm-compile model.gguf -o fast.sprig --draft=skip:auto --calibrate=book.txt
+  llm-compile MiMo-7B/ -o fast.sprig --draft=heads:mtp
   llm-compile model.gguf -o tuned.sprig --adapter=my-lora
   llm-compile model.gguf -o both.sprig --switch-adapter=chat=a --switch-adapter=code=b
   llm-compile model.gguf -o small.sprig --prune=layers:4 --prune=ffn:0.2 --calibrate=book.txt
@@ -216,8 +217,10 @@ int main(int argc, char **argv) {
                  "--speculate): of the model itself, sharing its weights and "
                  "cache, skip:N|auto|LAYERS (layers that are left out, as 8 or "
                  "3+7-9), ffn:SHARE (channels that go) or bits:N, or several "
-                 "with commas; or heads:FILE, a safetensors file of heads "
-                 "(Medusa, or of llm-fit-heads); repeatable")
+                 "with commas; or heads:FILE, a safetensors file of heads, or "
+                 "its folder (Medusa, EAGLE, or of llm-fit-heads), or "
+                 "heads:mtp, the model's own layer that predicts the token "
+                 "after the next; repeatable")
       ->allow_extra_args(false)
       ->type_name("SPEC");
   app.add_option("--self-test", options.selfTestTokens,

@@ -2,6 +2,7 @@
 #include "codegen/Lowering/Pipelines.h"
 #include "dialects/LLM/LLM.h"
 #include "dialects/Plan/Passes.h"
+#include "lib/Import/LayerHead.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
@@ -18,6 +19,7 @@ int main(int argc, char **argv) {
   mlir::plan::registerPlanPasses();
   mlir::llm::registerCodegen();
   mlir::llm::registerTransforms();
+  mlir::llm::registerLayerHeads();
 
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "Sprig optimiser driver\n", registry));

@@ -258,7 +258,9 @@ static Expected<json> readJson(StringRef path) {
   return root;
 }
 
-Expected<CheckpointConfig> mlir::llm::readCheckpointConfig(StringRef path) {
+Expected<CheckpointConfig>
+mlir::llm::readCheckpointConfig(StringRef path,
+                                llvm::ArrayRef<StringRef> others) {
   Expected<json> root = readJson(path);
   if (!root)
     return root.takeError();
@@ -316,6 +318,8 @@ Expected<CheckpointConfig> mlir::llm::readCheckpointConfig(StringRef path) {
     config.predictLayers = keys.size("num_nextn_predict_layers", 0, 0);
   refuseOthers(keys, *family);
   ignoreOthers(keys);
+  for (StringRef key : others)
+    keys.ignore({key});
   keys.finish();
   if (!failure.empty())
     return llvm::createStringError(failure);

@@ -19,7 +19,10 @@ struct CheckpointConfig {
 /// `model_type` without a row in the table of families, a key that is missing,
 /// of the wrong type or out of range, a feature that is not supported, a key
 /// that is not known. Each names file and key.
-llvm::Expected<CheckpointConfig> readCheckpointConfig(llvm::StringRef path);
+/// `others`: keys that do not concern the model, but may be there.
+llvm::Expected<CheckpointConfig>
+readCheckpointConfig(llvm::StringRef path,
+                     llvm::ArrayRef<llvm::StringRef> others = {});
 
 } // namespace mlir::llm
 

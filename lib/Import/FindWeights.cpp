@@ -14,30 +14,20 @@ namespace {
 class Finder {
 public:
   Finder(const ModelConfig &config, const TensorNames &names,
-         const WeightSource &source)
-      : config(config), names(names), tensors(source) {
+         TensorTable &tensors)
+      : config(config), names(names), tensors(tensors) {
     // Checkpoints of the bare model lack the name of the whole.
-    if (source.find((names.root + names.embedding + ".weight").str()) ||
-        !source.find((names.embedding + ".weight").str()))
+    if (tensors.has(names.root + names.embedding + ".weight") ||
+        !tensors.has(names.embedding + ".weight"))
       root = names.root.str();
   }
 
   llvm::Expected<ModelWeights> find() {
     ModelWeights weights;
     findEnds(weights);
-    for (const auto [index, layer] : llvm::enumerate(config.layers)) {
-      prefix = (root + names.layer + Twine(index) + ".").str();
-      LayerWeights &found = weights.layers.emplace_back();
-      if (layer.heads != 0)
-        findAttention(layer, found);
-      if (layer.feedForward != 0)
-        findFeedForward(layer, found);
-      // Tables and masks that early software stored.
-      for (const char *name :
-           {"attn_rot_embd.weight", "self_attn.rotary_emb.inv_freq",
-            "attn.bias", "attn.masked_bias"})
-        tensors.ignore(prefix + name);
-    }
+    for (const auto [index, layer] : llvm::enumerate(config.layers))
+      weights.layers.push_back(
+          findLayer(layer, root + names.layer + Twine(index) + "."));
     for (int64_t index = 0; index < config.predictLayers; ++index) {
       const std::string stem =
           names.predictLayer.empty()
@@ -49,6 +39,21 @@ public:
     if (llvm::Error error = tensors.finish(config.architecture))
       return error;
     return weights;
+  }
+
+  LayerWeights findLayer(const LayerConfig &layer, const Twine &at) {
+    prefix = at.str();
+    LayerWeights found;
+    if (layer.heads != 0)
+      findAttention(layer, found);
+    if (layer.feedForward != 0)
+      findFeedForward(layer, found);
+    // Tables and masks that early software stored.
+    for (const char *name :
+         {"attn_rot_embd.weight", "self_attn.rotary_emb.inv_freq", "attn.bias",
+          "attn.masked_bias"})
+      tensors.ignore(prefix + name);
+    return found;
   }
 
 private:
@@ -135,7 +140,7 @@ private:
   }
 
   void findAttention(const LayerConfig &layer, LayerWeights &found) {
-    if (config.normBefore)
+    if (config.normBefore && !names.beforeAttention.empty())
       found.beforeAttention = norm(prefix + names.beforeAttention);
     if (config.normAfter)
       found.afterAttention = norm(prefix + names.afterAttention);
@@ -287,7 +292,7 @@ private:
 
   const ModelConfig &config;
   const TensorNames &names;
-  TensorTable tensors;
+  TensorTable &tensors;
   std::string root, prefix;
 };
 
@@ -296,5 +301,13 @@ private:
 llvm::Expected<ModelWeights>
 mlir::llm::findWeights(const ModelConfig &config, const TensorNames &names,
                        const WeightSource &source) {
-  return Finder(config, names, source).find();
+  TensorTable tensors(source);
+  return Finder(config, names, tensors).find();
+}
+
+LayerWeights mlir::llm::findLayer(const ModelConfig &config,
+                                  const TensorNames &names,
+                                  const LayerConfig &layer, const Twine &prefix,
+                                  TensorTable &tensors) {
+  return Finder(config, names, tensors).findLayer(layer, prefix);
 }

@@ -27,7 +27,7 @@ public:
   /// the weights were found.
   void build(const WeightSource &source);
 
-private:
+protected:
   void buildSymbols(const WeightSource &source);
   void buildForward();
   Value buildLayer(size_t index, Value hidden);
@@ -90,7 +90,8 @@ private:
   RankedTensorType rowsType(ArrayRef<int64_t> row);
   FloatAttr number(double value, bool wanted = true);
 
-  static constexpr StringLiteral kSource = "model";
+  /// The symbol of the file that weights are in.
+  std::string source = "model";
 
   ModuleOp module;
   const ModelConfig &config;

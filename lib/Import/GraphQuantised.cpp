@@ -76,7 +76,7 @@ Value GraphBuilder::assembled(const QuantisedMatrix &matrix, Value order) {
     const unsigned bits = 8 * sprig::quant::info(tensor.format).blockBytes;
     auto type =
         RankedTensorType::get(tensor.shape, builder.getIntegerType(bits));
-    return WeightOp::create(builder, loc, type, kSource, tensor.key);
+    return WeightOp::create(builder, loc, type, source, tensor.key);
   };
   const int64_t N = matrix.rows, K = matrix.columns;
   const bool whole = matrix.how.group == 0 || matrix.how.group >= K;
@@ -106,7 +106,7 @@ Value GraphBuilder::columnOrder(const WeightRef &ref) {
   if (!groups)
     return {};
   auto type = RankedTensorType::get(groups->shape, builder.getI32Type());
-  Value groupOf = WeightOp::create(builder, loc, type, kSource, groups->key);
+  Value groupOf = WeightOp::create(builder, loc, type, source, groups->key);
   return ArgsortOp::create(builder, loc, type, groupOf);
 }
 

@@ -89,7 +89,7 @@ void GraphBuilder::buildSymbols(const WeightSource &source) {
   module->setAttr("llm.model", description.getDictionary(builder.getContext()));
   builder.setInsertionPointToEnd(module.getBody());
   SourceOp::create(
-      builder, loc, builder.getStringAttr(kSource),
+      builder, loc, builder.getStringAttr(this->source),
       builder.getStringAttr(relativePath(source.path(), options.folder)),
       builder.getStringAttr(source.formatName()),
       builder.getI64IntegerAttr(int64_t(source.fileBytes())),
@@ -102,7 +102,7 @@ void GraphBuilder::buildSymbols(const WeightSource &source) {
                   llvm::sys::path::parent_path(source.path()))
                   .empty())
     TokenizerOp::create(builder, loc, builder.getStringAttr("tokenizer"),
-                        FlatSymbolRefAttr::get(builder.getContext(), kSource),
+                        FlatSymbolRefAttr::get(builder.getContext(), this->source),
                         DenseI32ArrayAttr());
 
   // One symbol for all layers with caches of one type.

@@ -19,7 +19,7 @@ static RankedTensorType fileType(MLIRContext *context,
 
 Value GraphBuilder::stored(const WeightTensor &tensor) {
   return WeightOp::create(builder, loc, fileType(module.getContext(), tensor),
-                          kSource, tensor.key);
+                          source, tensor.key);
 }
 
 /// The same element type and layout under another shape.

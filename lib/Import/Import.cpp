@@ -46,7 +46,8 @@ build(MLIRContext *context, const ModelConfig &config, const TensorNames &names,
     emitWarning(UnknownLoc::get(context))
         << "'" << source.path() << "' holds '" << name
         << "', a layer that predicts further tokens; it is left out, and what "
-           "the model says of the next token is whole without it";
+           "the model says of the next token is whole without it "
+           "(--draft=heads:mtp has it guess)";
 
   context->loadDialect<LLMDialect, func::FuncDialect>();
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(context));

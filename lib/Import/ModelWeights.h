@@ -119,6 +119,11 @@ std::optional<QuantisedMatrix> findQuantised(const CheckpointQuantisation &how,
                                              llvm::StringRef stem, int64_t N,
                                              int64_t K, TensorTable &tensors);
 
+/// Those of one layer, which begin with `prefix`, such as "model.layers.61.".
+LayerWeights findLayer(const ModelConfig &config, const TensorNames &names,
+                       const LayerConfig &layer, const llvm::Twine &prefix,
+                       TensorTable &tensors);
+
 /// All tensors of a model under the names of its kind of file.
 llvm::Expected<ModelWeights> findWeights(const ModelConfig &config,
                                          const TensorNames &names,

@@ -1,10 +1,10 @@
 // llm-attach-heads: see Passes.td.
 #include "lib/Weights/WeightStore.h"
-#include "mlir/IR/IRMapping.h"
 #include "transforms/Passes.h"
 #include "transforms/Quantize/Products.h"
-#include "transforms/Speculation/HeadSite.h"
+#include "transforms/Speculation/LayerHeads.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 
 namespace mlir::llm {
 #define GEN_PASS_DEF_ATTACHHEADSPASS
@@ -19,31 +19,6 @@ static constexpr unsigned kMostHeads = 63;
 
 namespace {
 
-/// Copies values and what they are made of, all rows being wanted.
-class Copier {
-public:
-  Copier(OpBuilder &builder) : builder(builder) {}
-
-  void replace(Value value, Value by) { mapping.map(value, by); }
-  Value copy(Value value) {
-    if (Value known = mapping.lookupOrNull(value))
-      return known;
-    Operation *op = value.getDefiningOp();
-    if (auto select = dyn_cast<SelectRowsOp>(op)) {
-      mapping.map(value, copy(select.getInput()));
-      return mapping.lookup(value);
-    }
-    for (Value operand : op->getOperands())
-      copy(operand);
-    builder.clone(*op, mapping);
-    return mapping.lookup(value);
-  }
-
-private:
-  OpBuilder &builder;
-  IRMapping mapping;
-};
-
 struct AttachHeadsPass final : llm::impl::AttachHeadsPassBase<AttachHeadsPass> {
   using AttachHeadsPassBase::AttachHeadsPassBase;
 
@@ -57,10 +32,19 @@ private:
     auto forward = module.lookupSymbol<func::FuncOp>("forward");
     if (!forward || !forward.getBody().hasOneBlock())
       return module.emitError("expects a function @forward to attach heads to, but got none");
+    if (module.lookupSymbol("guess_heads_0"))
+      return module.emitError("expects a model without heads to attach some to, but it has them");
     FailureOr<HeadSite> site = HeadSite::of(forward);
     WeightStore *store = weightStoreOf(module);
-    if (failed(site) || !store || failed(open(module, *store)))
+    if (failed(site) || !store)
       return failure();
+    if (file == "mtp")
+      return attachPredictLayer(*site, *store);
+    if (failed(open(module)))
+      return failure();
+    if (const LayerHeadReader *reader = layerHeadReader(); reader && reader->knows(*weights))
+      return attachLayerHeads(*site, *weights, *store);
+    symbol = declareSource(module, "heads", *weights, weights->path(), *store);
     StringRef prefix = weights->find("medusa_head.0.0.linear.weight") ? "medusa_head." : "";
     if (weights->find("ridge.hidden.weight"))
       return addRidge(*site);
@@ -68,15 +52,20 @@ private:
       return addMedusa(*site, prefix);
     return module.emitError() << "'" << file
                               << "' expects heads called 0.0.linear.weight (Medusa) or ridge.hidden.weight "
-                                 "(llm-fit-heads), but has neither";
+                                 "(llm-fit-heads), fc.weight (EAGLE) or clover_norm.weight (Clover), but has none of them";
   }
 
-  LogicalResult open(ModuleOp module, WeightStore &store) {
-    auto opened = openWeightSource(file);
+  LogicalResult open(ModuleOp module) {
+    std::string path = file;
+    if (::llvm::sys::fs::is_directory(file)) {
+      path += "/model.safetensors";
+      if (::llvm::sys::fs::exists(path + ".index.json"))
+        path += ".index.json";
+    }
+    auto opened = openWeightSource(path);
     if (!opened)
       return module.emitError() << ::llvm::toString(opened.takeError());
     weights = std::move(*opened);
-    symbol = declareSource(module, "heads", *weights, file, store);
     return success();
   }
 
@@ -113,33 +102,6 @@ private:
                                   tensor->key));
   }
 
-  /// @guess_heads_N(ids, positions, rows, hidden), empty. `own`: the hidden state that an earlier guess made.
-  func::FuncOp begin(const HeadSite &site, unsigned number, StringRef description, bool repeats, bool own,
-                     TypeRange results) {
-    func::FuncOp forward = site.forward;
-    OpBuilder builder(forward->getContext());
-    SmallVector<Type> inputs(forward.getArgumentTypes());
-    inputs.push_back(site.hidden.getType());
-    auto function = func::FuncOp::create(builder, forward.getLoc(), "guess_heads_" + std::to_string(number),
-                                         builder.getFunctionType(inputs, results));
-    function->setAttr("llm.draft", builder.getDictionaryAttr(
-                                       {builder.getNamedAttr("name", builder.getStringAttr("heads")),
-                                        builder.getNamedAttr("description", builder.getStringAttr(description)),
-                                        builder.getNamedAttr("hidden", builder.getStringAttr(own ? "own" : "target")),
-                                        builder.getNamedAttr("repeats", builder.getBoolAttr(repeats))}));
-    function.addEntryBlock();
-    SymbolTable(getOperation()).insert(function);
-    return function;
-  }
-
-  static Copier copierFor(OpBuilder &builder, const HeadSite &site, func::FuncOp function) {
-    Copier copier(builder);
-    func::FuncOp forward = site.forward;
-    for (auto [old, fresh] : llvm::zip(forward.getArguments(), function.getArguments()))
-      copier.replace(old, fresh);
-    return copier;
-  }
-
   LogicalResult addMedusa(const HeadSite &site, StringRef prefix) {
     unsigned heads = 0, blocks = 0;
     auto key = [&](unsigned head, unsigned block, StringRef rest) {
@@ -152,10 +114,10 @@ private:
     const std::string description = "medusa:" + std::to_string(heads);
     const int64_t D = site.width();
     for (unsigned i = 0; i < heads; ++i) {
-      auto function = begin(site, i, description, /*repeats=*/false, /*own=*/false, site.logits.getType());
+      auto function = beginGuess(site, i, description, /*repeats=*/false, /*own=*/false, site.logits.getType());
       OpBuilder builder = OpBuilder::atBlockEnd(&function.getBody().front());
       const Location loc = function.getLoc();
-      Copier copier = copierFor(builder, site, function);
+      HeadCopier copier(builder, site, function);
       copier.replace(site.hidden, function.getArgument(3));
       Value x = copier.copy(site.product().getInput());
       for (unsigned j = 0; j < blocks; ++j) {
@@ -184,7 +146,7 @@ private:
     // The first guess starts from what the model left, the others from the guess before them.
     for (unsigned i : {0u, 1u}) {
       const Type results[] = {site.logits.getType(), site.hidden.getType()};
-      auto function = begin(site, i, "ridge", /*repeats=*/true, /*own=*/i > 0, results);
+      auto function = beginGuess(site, i, "ridge", /*repeats=*/true, /*own=*/i > 0, results);
       OpBuilder builder = OpBuilder::atBlockEnd(&function.getBody().front());
       const Location loc = function.getLoc();
       FailureOr<Value> fromHidden = weight(builder, "ridge.hidden.weight", {D, D}),
@@ -192,12 +154,12 @@ private:
                        bias = weight(builder, "ridge.bias", {D});
       if (failed(fromHidden) || failed(fromEmbedding) || failed(bias))
         return failure();
-      Copier before = copierFor(builder, site, function);
+      HeadCopier before(builder, site, function);
       before.replace(site.hidden, function.getArgument(3));
       Value normed = before.copy(site.product().getInput()), token = before.copy(site.embedded);
       Value part = LinearOp::create(builder, loc, results[1], normed, *fromHidden, *bias);
       Value next = LinearOp::create(builder, loc, results[1], token, *fromEmbedding, Value(), part);
-      Copier after = copierFor(builder, site, function);
+      HeadCopier after(builder, site, function);
       after.replace(site.hidden, next);
       func::ReturnOp::create(builder, loc, ValueRange{after.copy(site.logits), next});
     }

@@ -25,6 +25,44 @@ FailureOr<HeadSite> HeadSite::of(func::FuncOp forward) {
   return site;
 }
 
+HeadCopier::HeadCopier(OpBuilder &builder, const HeadSite &site, func::FuncOp function) : builder(builder) {
+  func::FuncOp forward = site.forward;
+  for (auto [old, fresh] : llvm::zip(forward.getArguments(), function.getArguments()))
+    mapping.map(old, fresh);
+}
+
+Value HeadCopier::copy(Value value) {
+  if (Value known = mapping.lookupOrNull(value))
+    return known;
+  Operation *op = value.getDefiningOp();
+  if (auto select = dyn_cast<SelectRowsOp>(op)) {
+    mapping.map(value, copy(select.getInput()));
+    return mapping.lookup(value);
+  }
+  for (Value operand : op->getOperands())
+    copy(operand);
+  builder.clone(*op, mapping);
+  return mapping.lookup(value);
+}
+
+func::FuncOp mlir::llm::beginGuess(const HeadSite &site, unsigned number, StringRef description, bool repeats, bool own,
+                                   TypeRange results) {
+  func::FuncOp forward = site.forward;
+  OpBuilder builder(forward->getContext());
+  SmallVector<Type> inputs(forward.getArgumentTypes());
+  inputs.push_back(site.hidden.getType());
+  auto function = func::FuncOp::create(builder, forward.getLoc(), "guess_heads_" + std::to_string(number),
+                                       builder.getFunctionType(inputs, results));
+  function->setAttr("llm.draft", builder.getDictionaryAttr(
+                                     {builder.getNamedAttr("name", builder.getStringAttr("heads")),
+                                      builder.getNamedAttr("description", builder.getStringAttr(description)),
+                                      builder.getNamedAttr("hidden", builder.getStringAttr(own ? "own" : "target")),
+                                      builder.getNamedAttr("repeats", builder.getBoolAttr(repeats))}));
+  function.addEntryBlock();
+  SymbolTable(forward->getParentOp()).insert(function);
+  return function;
+}
+
 func::FuncOp mlir::llm::cloneForEveryPosition(func::FuncOp forward) {
   auto every = cast<func::FuncOp>(forward->clone());
   SymbolTable(forward->getParentOp()).insert(every, std::next(forward->getIterator()));

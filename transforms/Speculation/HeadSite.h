@@ -4,6 +4,7 @@
 
 #include "dialects/LLM/LLM.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
 
 namespace mlir::llm {
 
@@ -23,6 +24,25 @@ struct HeadSite {
   Value logits;
   LinearOp head;
 };
+
+/// Copies values and what they are made of to where a builder stands, all rows being wanted.
+class HeadCopier {
+public:
+  explicit HeadCopier(OpBuilder &builder) : builder(builder) {}
+  /// For a function whose first arguments are those of @forward.
+  HeadCopier(OpBuilder &builder, const HeadSite &site, func::FuncOp function);
+
+  void replace(Value value, Value by) { mapping.map(value, by); }
+  Value copy(Value value);
+
+private:
+  OpBuilder &builder;
+  IRMapping mapping;
+};
+
+/// @guess_heads_N(ids, positions, rows, hidden), empty. `own`: the hidden state that an earlier guess made.
+func::FuncOp beginGuess(const HeadSite &site, unsigned number, StringRef description, bool repeats, bool own,
+                        TypeRange results);
 
 /// A copy of `forward` beside it in the module, whose logits are those of every position and not of the last alone. The
 /// caller erases it.

@@ -4,6 +4,7 @@
 #include "transforms/Passes.h"
 #include "transforms/Remarks.h"
 #include "transforms/Speculation/LayerChoice.h"
+#include "transforms/Speculation/LayerHeads.h"
 
 namespace mlir::llm {
 #define GEN_PASS_DEF_MAKEDRAFTPASS
@@ -65,6 +66,7 @@ private:
       return failure();
     if (passes.empty())
       removeLayers(*draft, *skipped);
+    removeHeadUpkeep(*draft);
     draft->setSymName(kName);
     Builder builder(&getContext());
     (*draft)->setAttr("llm.draft", builder.getDictionaryAttr(

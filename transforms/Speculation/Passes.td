@@ -30,10 +30,33 @@ def AttachHeadsPass : Pass<"llm-attach-heads", "ModuleOp"> {
     state from this one and the token after it, `W_h norm(h) + W_e emb(x) + b`, which the model's final norm and head
     then read; the second function goes on from what the first made.
 
+    EAGLE heads (arXiv 2401.15077, and EAGLE-2; keys `fc.weight`, `layers.0.…`, with `config.json` beside the file) and,
+    with `file=mtp`, the layer of the model's own checkpoint that predicts the token after the next (MiMo, DeepSeek-V3)
+    have a layer and a cache of their own: from the next token and the hidden state behind the model's last norm they
+    make that of the next position, which the table of the model reads and the next guess starts from.
+
+    ```mlir
+    llm.kv_cache @heads_kv : !llm.kv<3x64, f16, f16, 2048>
+    func.func @guess_heads_0(...) -> (tensor<?x49152xf32>, tensor<?x576xf32>)
+        attributes {llm.draft = {description = "eagle", hidden = "target", name = "heads", repeats = true}} {
+      %f = llm.rms_norm %hidden gamma(%gamma : tensor<576xf32>) eps(1.0e-05) : tensor<?x576xf32>
+      %e = llm.embedding %ids, %table : ...
+      %a = llm.linear %e, %fc_left : ...
+      %x = llm.linear %f, %fc_right residual(%a : ...) : ...
+      %y = llm.layer 0 "decoder" (%h = %x : tensor<?x576xf32>) { ... llm.attention ... first(1) ... }
+      %logits = llm.linear %y, %table : ...
+      return %logits, %y : tensor<?x49152xf32>, tensor<?x576xf32>
+    }
+    ```
+
+    `@forward` fills the cache as it fills its own: behind its last layer it takes the hidden state of the token before
+    each (`llm.previous_rows`), and appends the layer's keys and values. So prompts, decode steps and the nodes of trees
+    leave what is true, and guesses are overwritten. Slot 0 has no token before it, and is never seen (`first(1)`).
+
     Heads of another width, of which a tensor is missing, or of another kind are errors that name the tensor.
   }];
   let options = [
-    Option<"file", "file", "std::string", /*default=*/"\"\"", "The safetensors file">,
+    Option<"file", "file", "std::string", /*default=*/"\"\"", "The safetensors file, the folder it is in, or `mtp`">,
   ];
   let dependentDialects = ["LLMDialect"];
 }

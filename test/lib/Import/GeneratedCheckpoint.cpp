@@ -45,28 +45,20 @@ static std::vector<float> numbersOf(const std::string &name, size_t count, float
   return out;
 }
 
-llvm::Error writeVariant(llvm::StringRef name, llvm::StringRef folder) {
-  const json *variant = nullptr;
+/// Null: there is none.
+static const json *find(llvm::StringRef name) {
   for (const json &one : file()["variants"])
     if (one["name"] == name.str())
-      variant = &one;
-  if (!variant)
-    return llvm::createStringError("no variant " + name);
-  const auto put = [&](const char *entry, const json &value) {
-    std::ofstream((folder + "/" + entry).str()) << value;
-  };
-  put("config.json", (*variant)["config"]);
-  put("expected.json", {{"tokens", file()["tokens"]},
-                        {"argmax", (*variant)["argmax"]},
-                        {"logits_first", (*variant)["first"]},
-                        {"logits_last", (*variant)["last"]}});
+      return &one;
+  return nullptr;
+}
 
-  const bool bfloat = (*variant)["config"]["dtype"] == "bfloat16";
+static llvm::Error writeTensors(const json &entries, bool bfloat, llvm::StringRef folder) {
   const Format format = bfloat ? Format::BF16 : Format::F32;
   auto writer = SafetensorsWriter::create((folder + "/model.safetensors").str());
   if (!writer)
     return writer.takeError();
-  for (const json &entry : (*variant)["tensors"]) {
+  for (const json &entry : entries) {
     const auto key = entry[0].get<std::string>();
     const auto shape = entry[1].get<std::vector<int64_t>>();
     size_t count = 1;
@@ -79,6 +71,58 @@ llvm::Error writeVariant(llvm::StringRef name, llvm::StringRef folder) {
       return error;
   }
   return (*writer)->finish();
+}
+
+llvm::Error writeVariant(llvm::StringRef name, llvm::StringRef folder) {
+  const json *variant = find(name);
+  if (!variant)
+    return llvm::createStringError("no variant " + name);
+  const auto put = [&](const char *entry, const json &value) {
+    std::ofstream((folder + "/" + entry).str()) << value;
+  };
+  put("config.json", (*variant)["config"]);
+  put("expected.json", {{"tokens", file()["tokens"]},
+                        {"argmax", (*variant)["argmax"]},
+                        {"logits_first", (*variant)["first"]},
+                        {"logits_last", (*variant)["last"]}});
+
+  return writeTensors((*variant)["tensors"], (*variant)["config"]["dtype"] == "bfloat16", folder);
+}
+
+//===- Heads ------------------------------------------------------------===//
+
+static const json &heads() {
+  static const json read = [] {
+    std::ifstream stream(SPRIG_SOURCE_DIR "/test/lib/Import/heads.json");
+    return json::parse(stream);
+  }();
+  return read;
+}
+
+std::vector<HeadCase> headCases() {
+  std::vector<HeadCase> cases;
+  for (const json &one : heads()["cases"])
+    cases.push_back({one["name"], file()["tokens"], heads()["prompt"], one["logits"], one.contains("config")});
+  return cases;
+}
+
+llvm::Error writeHeadCase(llvm::StringRef name, llvm::StringRef model, llvm::StringRef head) {
+  for (const json &one : heads()["cases"]) {
+    if (one["name"] != name.str())
+      continue;
+    json variant = *find(one["base"].get<std::string>());
+    variant["config"].update(one.value("changes", json::object()));
+    for (const json &entry : one.value("added", json::array()))
+      variant["tensors"].push_back(entry);
+    std::ofstream((model + "/config.json").str()) << variant["config"];
+    if (llvm::Error error = writeTensors(variant["tensors"], false, model))
+      return error;
+    if (!one.contains("config"))
+      return llvm::Error::success();
+    std::ofstream((head + "/config.json").str()) << one["config"];
+    return writeTensors(one["tensors"], false, head);
+  }
+  return llvm::createStringError("no head " + name);
 }
 
 } // namespace mlir::llm::testing

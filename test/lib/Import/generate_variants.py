@@ -242,18 +242,27 @@ def settings_of(variant):
     return model, written | {"architectures": [type(model).__name__]}
 
 
-def evaluate(variant, tokens):
-    model, written = settings_of(variant)
-    state = model.state_dict()
+def fill(variant, model, written):
+    """Gives the model its numbers; the entries of its tensors."""
     tied = written["tie_word_embeddings"]
     less_one = variant["model_type"].startswith("gemma")
     entries = []
+    for name, value in model.state_dict().items():
+        if tied and name == "lm_head.weight" or name.endswith((".attn.bias", ".masked_bias")):
+            continue
+        entries.append(entry_of(name, list(value.shape), less_one))
+        value.copy_(torch.from_numpy(tensor(entries[-1], variant["bfloat"])))
+    return entries
+
+
+def digits_of(row):
+    return [float(f"{value:.6g}") for value in row]
+
+
+def evaluate(variant, tokens):
+    model, written = settings_of(variant)
     with torch.no_grad():
-        for name, value in state.items():
-            if tied and name == "lm_head.weight" or name.endswith((".attn.bias", ".masked_bias")):
-                continue
-            entries.append(entry_of(name, list(value.shape), less_one))
-            value.copy_(torch.from_numpy(tensor(entries[-1], variant["bfloat"])))
+        entries = fill(variant, model, written)
         if variant["own"]:
             logits = model(torch.tensor(tokens)).numpy()
         elif variant["steps"]:
@@ -263,9 +272,8 @@ def evaluate(variant, tokens):
         else:
             logits = model(torch.tensor([tokens])).logits[0].numpy()
     written["dtype"] = "bfloat16" if variant["bfloat"] else "float32"
-    digits = lambda row: [float(f"{value:.6g}") for value in row]
     return {"name": variant["name"], "config": written, "tensors": entries,
-            "argmax": logits.argmax(axis=1).tolist(), "first": digits(logits[0]), "last": digits(logits[-1])}
+            "argmax": logits.argmax(axis=1).tolist(), "first": digits_of(logits[0]), "last": digits_of(logits[-1])}
 
 
 def main():
