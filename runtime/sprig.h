@@ -363,13 +363,22 @@ typedef struct sprig_speculation {
   /* A smaller model with the same vocabulary; may be NULL. Stays open as long
    * as the session speculates with it. */
   sprig_model *draft_model;
+  /* What becomes a tree of what "self" and "heads" say. NULL or "comb": the
+   * guesses they draw, and beside each what else they name; "clover", "eagle":
+   * trees that grow level by level, by the rules of Clover-2 and EAGLE-2. */
+  const char *tree_rule;
+  /* Not 0: "self" or "heads", the only draft then, draws its guesses where the
+   * temperature is above 0. What is given out is distributed as without
+   * guesses, but other tokens come for a seed. */
+  int draft_sampling;
 } sprig_speculation;
 
 SPRIG_API void sprig_speculation_init(sprig_speculation *speculation);
 /* How sprig_session_start, sprig_session_next and sprig_generate go on from
  * here; what was sampled ahead is forgotten. NULL: plainly.
  * SPRIG_INVALID_ARGUMENT names a draft that does not exist or that the package
- * does not have, too many nodes, or a draft model with another vocabulary;
+ * does not have, too many nodes, a rule that does not exist, or a draft model
+ * with another vocabulary;
  * SPRIG_UNSUPPORTED a package without programs for trees (llm-compile
  * --tree). */
 SPRIG_API sprig_code sprig_session_set_speculation(

@@ -190,6 +190,8 @@ private:
     speculation.drafts = args.speculate.c_str();
     speculation.nodes = uint32_t(std::min<uint64_t>(args.tree, UINT32_MAX));
     speculation.chain = args.chain;
+    speculation.tree_rule = args.treeRule.c_str();
+    speculation.draft_sampling = args.draftSampling;
     if (!args.draftModel.empty()) {
       options.plan = nullptr; // the session's own was printed
       if (sprig_model_open(args.draftModel.c_str(), &options, &opened) !=

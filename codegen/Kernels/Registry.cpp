@@ -23,6 +23,7 @@
 #include "codegen/Kernels/Sample.h"
 #include "codegen/Kernels/SpirvTools.h"
 #include "codegen/Kernels/ToSpirv.h"
+#include "codegen/Kernels/Top.h"
 #include "codegen/Kernels/TreeAccept.h"
 #include "codegen/Kernels/TreeTable.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -90,6 +91,7 @@ constexpr Family kFamilies[] = {
     familyOf<RopeAppendSpec>(),
     familyOf<RouteSpec>(),
     familyOf<SampleSpec>(),
+    familyOf<TopSpec>(),
     familyOf<TreeAcceptSpec>(),
     familyOf<TreeTableSpec>(),
 };

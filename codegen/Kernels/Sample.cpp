@@ -1,16 +1,18 @@
 #include "codegen/Kernels/Sample.h"
 
 #include "codegen/Kernels/SampleNoise.h"
+#include "codegen/Kernels/SampleRounds.h"
 #include "codegen/Kernels/SpecAttr.h"
 #include "codegen/Kernels/StepControl.h"
 #include "codegen/Kernels/TreeTable.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "runtime/Format/Guesses.h"
 
 namespace mlir::llm {
 namespace {
 
 constexpr unsigned kLogits = 0, kControl = 1, kHistory = 2, kTree = 3,
-                   kDrawn = 4;
+                   kDrawn = 4, kGuesses = 5;
 /// Most lanes where they exchange through shared memory.
 constexpr uint32_t kMostLanes = 256;
 constexpr float kLowest = -3.402823466e38f;
@@ -54,6 +56,11 @@ private:
   Value threshold(Value goal, function_ref<Value(Value z, Value key)> weigh);
   /// Draws with noise; `most` is the largest z.
   Value sampled(Value most);
+  using Keeps = function_ref<Value(Value token, Value z)>;
+  /// The token of those that `keeps` with the most noise on top, and how much.
+  std::pair<Value, Value> noisiest(Keeps keeps, SampleNoise &noise);
+  /// By the multi-round rule.
+  Value byRounds(Value most, Keeps keeps, SampleNoise &noise);
   Value negate(Value truth) {
     return b.bitXor(truth, b.constantLike(truth, 1));
   }
@@ -216,24 +223,86 @@ Value SampleBuilder::sampled(Value most) {
   SampleNoise noise(b, control.word(sprig::format::SeedLow),
                     control.word(sprig::format::SeedHigh), b.toI32(position));
   Value least = b.max(byCount, byMass);
+  auto keeps = [&](Value token, Value z) {
+    Value hidden = b.bitOr(b.less(ordered(z), least), b.less(z, floor));
+    return b.bitAnd(b.less(token, spec.drawable()), negate(hidden));
+  };
+  if (!spec.rounds)
+    return noisiest(keeps, noise).second;
+  return b.choose(
+      b.equal(control.word(sprig::format::Rounds), b.constant(0u)),
+      [&] { return Values{noisiest(keeps, noise).second}; },
+      [&] { return Values{byRounds(most, keeps, noise)}; })[0];
+}
+
+std::pair<Value, Value> SampleBuilder::noisiest(Keeps keeps,
+                                                SampleNoise &noise) {
   Values winner =
       visit({b.constant(kLowest), b.constant(~0u)}, [&](Value token,
                                                         ValueRange carried) {
         Value z = b.mul(logit(token), inverse);
-        Value hidden = b.bitOr(b.less(ordered(z), least), b.less(z, floor));
-        Value kept = b.bitAnd(b.less(token, spec.drawable()), negate(hidden));
+        Value kept = keeps(token, z);
         Value noisy = b.add(z, noise.gumbel(b.toI32(token)));
         Value better = b.bitAnd(kept, b.less(carried[0], noisy));
         return Values{b.select(better, noisy, carried[0]),
                       b.select(better, b.toI32(token), carried[1])};
       });
-  return best(winner[0], winner[1]).second;
+  return best(winner[0], winner[1]);
+}
+
+Value SampleBuilder::byRounds(Value most, Keeps keeps, SampleNoise &noise) {
+  const Value zero = b.constant(0.0f), tiny = b.constant(1e-30f);
+  SampleRounds rounds(b, control, kGuesses, node);
+  auto others = [&](Value token, Value z) {
+    return b.bitAnd(keeps(token, z), negate(rounds.names(token)));
+  };
+  Value rest = visit({zero}, [&](Value token, ValueRange sum) {
+    Value z = b.mul(logit(token), inverse);
+    Value weight = b.select(others(token, z), b.exp(b.sub(z, most)), zero);
+    return Values{b.add(sum[0], weight)};
+  })[0];
+  rest = b.reduce(rest, lanes);
+  Value total = rest;
+  Values named;
+  for (unsigned i = 0; i < rounds.size(); ++i) {
+    Value token = b.toIndex(rounds.token(i));
+    Value z = b.mul(logit(token), inverse);
+    named.push_back(
+        b.select(keeps(token, z), b.exp(b.sub(z, most)), zero));
+    total = b.add(total, named.back());
+  }
+  total = b.max(total, tiny);
+  for (Value &each : named)
+    each = b.div(each, total);
+  SampleRounds::Verdict verdict = rounds.walk(
+      named, b.div(rest, total), noise,
+      b.min(control.count(), b.index(spec.tree)), [&](Value child) {
+        return b.load(kHistory,
+                      b.min(b.add(base, child), b.index(spec.capacity - 1)));
+      });
+  // What is left of p, with the noise of plain decoding: as a logit, a named
+  // token weighs ln p more than others, whose scale and sum it lacks.
+  Value lack = b.sub(b.add(most, SampleNoise::log(b, total)),
+                     SampleNoise::log(b, b.max(verdict.scale, tiny)));
+  auto [score, token] = noisiest(others, noise);
+  for (unsigned i = 0; i < rounds.size(); ++i) {
+    Value weight = SampleNoise::log(b, b.max(verdict.named[i], tiny));
+    Value noisy = b.add(b.add(weight, lack), noise.gumbel(rounds.token(i)));
+    Value better =
+        b.bitAnd(b.less(zero, verdict.named[i]), b.less(score, noisy));
+    score = b.select(better, noisy, score);
+    token = b.select(better, rounds.token(i), token);
+  }
+  return b.select(b.equal(verdict.token, b.constant(~0u)), token,
+                  verdict.token);
 }
 
 void SampleBuilder::build() {
   SmallVector<Type> types{b.f32(), b.i32(), b.i32()};
   if (spec.tree)
     types.append({b.i32(), b.i32()});
+  if (spec.rounds)
+    types.push_back(b.i32());
   b.open(types);
   lane = b.localId();
   base = control.base();
@@ -300,6 +369,9 @@ FailureOr<SampleSpec> SampleSpec::fromAttr(DictionaryAttr attr,
   reader.maybe("tokens", spec.tokens, 1, spec.vocabulary);
   reader.read("capacity", spec.capacity, 1);
   reader.maybe("tree", spec.tree, 0, sprig::format::kMostNodes);
+  reader.maybe("rounds", spec.rounds, 0, 1);
+  if (spec.rounds && !spec.tree)
+    reader.fail("expects rounds at the nodes of a tree alone, but got no tree");
   if (failed(reader.finish()))
     return failure();
   return spec;
@@ -311,6 +383,7 @@ DictionaryAttr SampleSpec::toAttr(MLIRContext *context) const {
       .add("tokens", tokens)
       .add("capacity", capacity)
       .add("tree", tree)
+      .add("rounds", rounds)
       .done();
 }
 
@@ -324,6 +397,8 @@ FailureOr<KernelInterface> SampleSpec::interface(const TargetProfile &profile,
   interface.key =
       llvm::formatv("sample {0} of {1} capacity {2} tree {3} lanes {4}",
                     drawable(), vocabulary, capacity, tree, lanes);
+  if (rounds)
+    interface.key += " rounds";
   interface.name = KernelInterface::nameFor(
       llvm::formatv("sample_{0}", vocabulary).str(), interface.key);
   interface.workgroup = {lanes, 1, 1};
@@ -339,11 +414,15 @@ FailureOr<KernelInterface> SampleSpec::interface(const TargetProfile &profile,
     interface.bindings.push_back({"drawn", Access::Write, 4, true});
     interface.groups[0] = {1, 1};
   }
+  if (rounds)
+    interface.bindings.push_back(
+        {"guesses", Access::Read, sprig::format::kGuessBytes});
   if (profile.canShuffle())
     interface.subgroupSize = profile.subgroupSize;
-  // Two thresholds of three reductions each, and the five around them.
+  // Two thresholds of three reductions each, and the five around them; rounds
+  // have three more.
   if (!narrow)
-    interface.sharedBytes = lanes * 4 * (2 * 3 + 5);
+    interface.sharedBytes = lanes * 4 * (2 * 3 + 5 + (rounds ? 3 : 0));
   return interface;
 }
 

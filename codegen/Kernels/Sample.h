@@ -4,13 +4,16 @@
 //
 // Spec: {vocabulary = V, tokens? = ids below it may be drawn (default V: rows
 // that only pad the vocabulary are no tokens), capacity = S, tree? = width of a
-// step whose rows are the nodes of a tree}. Bindings: logits f32 [V] (the
+// step whose rows are the nodes of a tree, rounds? = 1: with guesses that may
+// have been drawn}. Bindings: logits f32 [V] (the
 // repeat penalty is applied in place); control; history. One workgroup.
 //
 // With `tree` logits are [T][V], and a workgroup for each node draws what plain
 // decoding of the node's path would draw; the table of the tree (TreeTable.h)
 // and `drawn`, a token for each node, are bound too, and the step block stays
-// as it is.
+// as it is. With `rounds` the rows of runtime/Format/Guesses.h are bound behind
+// them, and control.Rounds says whether the multi-round rule (SampleRounds.h)
+// takes the place of the draw where the temperature is above 0.
 //
 // Top-k and top-p need no sort: they are thresholds on z, found digit by digit
 // (four bits a pass) on the numbers' bits in an order-preserving form.
@@ -25,7 +28,7 @@ class KernelBuilder;
 
 struct SampleSpec {
   static constexpr llvm::StringLiteral kFamily = "sample";
-  int64_t vocabulary = 0, tokens = 0, capacity = 0, tree = 0;
+  int64_t vocabulary = 0, tokens = 0, capacity = 0, tree = 0, rounds = 0;
 
   static FailureOr<SampleSpec> fromAttr(DictionaryAttr spec,
                                         EmitError emitError);

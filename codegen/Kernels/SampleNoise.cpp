@@ -34,11 +34,14 @@ Value SampleNoise::log(KernelBuilder &b, Value x) {
   return b.add(b.mul(b.signedToF32(exponent), b.constant(0.693147182f)), tail);
 }
 
-Value SampleNoise::gumbel(Value token) {
+Value SampleNoise::uniform(Value token) {
   Value bits = mix(b.bitXor(mix(b.add(token, first)), second));
   Value odd = b.add(b.shl(b.shr(bits, 9), 1), b.constant(1u));
-  Value u = b.mul(b.signedToF32(odd), b.constant(0x1p-24f));
-  return b.neg(log(b, b.neg(log(b, u))));
+  return b.mul(b.signedToF32(odd), b.constant(0x1p-24f));
+}
+
+Value SampleNoise::gumbel(Value token) {
+  return b.neg(log(b, b.neg(log(b, uniform(token)))));
 }
 
 } // namespace mlir::llm

@@ -13,6 +13,8 @@ public:
   SampleNoise(KernelBuilder &builder, Value seedLow, Value seedHigh,
               Value position);
   Value gumbel(Value token);
+  /// In (0, 1); `gumbel` is made of it.
+  Value uniform(Value token);
 
   /// ln x for normal x > 0, in multiplications and additions only.
   static Value log(KernelBuilder &builder, Value x);

@@ -2,8 +2,10 @@
 // states that lie between the programs of the model and those of its heads.
 #include "codegen/Kernels/Elementwise.h"
 #include "codegen/Kernels/HiddenRows.h"
+#include "codegen/Kernels/Top.h"
 #include "codegen/Lowering/Drafts.h"
 #include "codegen/Lowering/OpLowerings.h"
+#include "runtime/Format/Guesses.h"
 #include "llvm/ADT/StringSet.h"
 
 namespace mlir::llm {
@@ -105,6 +107,12 @@ SmallVector<func::FuncOp> draftsOf(ModuleOp module) {
       [](func::FuncOp function) { return function->hasAttr(kDraftAttr); }));
 }
 
+SmallVector<func::FuncOp> draftTreesOf(ModuleOp module) {
+  return llvm::to_vector(llvm::make_filter_range(
+      module.getOps<func::FuncOp>(),
+      [](func::FuncOp function) { return function->hasAttr(kDraftTreeAttr); }));
+}
+
 FailureOr<ArrayAttr> describeDrafts(ModuleOp module) {
   Builder builder(module.getContext());
   SmallVector<NamedAttrList> list;
@@ -172,7 +180,7 @@ LogicalResult leaveHidden(ProgramLowering &p) {
 
 LogicalResult takeHidden(ProgramLowering &p) {
   func::FuncOp function = p.function().function();
-  if (function.getNumArguments() == 3)
+  if (function.getNumArguments() == 3 || function->hasAttr(kDraftTreeAttr))
     return success();
   auto from = draftOf(p).getAs<StringAttr>("hidden");
   if (function.getNumArguments() != 4 || !from ||
@@ -199,6 +207,25 @@ LogicalResult takeHidden(ProgramLowering &p) {
        {"control", p.controlView()},
        {"y", y}},
       1, "hidden state");
+}
+
+Value guessesView(ProgramLowering &p) {
+  using namespace sprig::format;
+  return p.bufferView(p.target().buffer(plan::BufferKind::control, "control",
+                                        kGuessOffset + kGuessBytes),
+                      kGuessOffset, kGuessBytes);
+}
+
+LogicalResult lowerGuesses(ProgramLowering &p, Operation *at, Value logits) {
+  TopSpec spec;
+  spec.vocabulary = p.rowElements(logits);
+  spec.tokens = drawableTokens(at, spec.vocabulary);
+  spec.tree = p.width() > 1;
+  return p.dispatch(at, TopSpec::kFamily, spec.toAttr(p.context()),
+                    {{"logits", p.view(logits)},
+                     {"control", p.controlView()},
+                     {"guesses", guessesView(p)}},
+                    p.width(), "likeliest");
 }
 
 LogicalResult passHidden(ProgramLowering &p) {

@@ -73,23 +73,48 @@ struct LowerToPlan final : impl::LowerToPlanPassBase<LowerToPlan> {
     if (failed(drafts))
       return failure();
     std::vector<FlatFunction> guesses;
-    for (func::FuncOp draft : draftsOf(module))
+    llvm::StringMap<int64_t> numbers;
+    for (func::FuncOp draft : draftsOf(module)) {
+      numbers[draft.getSymName()] = int64_t(guesses.size());
       guesses.emplace_back(draft);
+    }
+    std::vector<DraftTree> draftTrees;
+    for (func::FuncOp tree : draftTreesOf(module)) {
+      auto of = tree->getAttrOfType<FlatSymbolRefAttr>(kDraftTreeAttr);
+      if (!of || !numbers.contains(of.getValue()))
+        return tree.emitOpError("expects the tree form of a draft, but got ")
+               << tree->getAttr(kDraftTreeAttr);
+      draftTrees.push_back({FlatFunction(tree), numbers[of.getValue()]});
+    }
     for (auto [name, profile] : llvm::zip_equal(targets, profiles))
       if (failed(lowerTarget(module, name, profile, *shape, flat,
-                             trees ? &*trees : nullptr, guesses, weights)))
+                             trees ? &*trees : nullptr, guesses, draftTrees,
+                             weights)))
         return failure();
     describeModel(module, function, *shape);
     if (!drafts->empty())
       module->setAttr("plan.drafts", *drafts);
     for (FlatFunction &guess : guesses)
       guess.function().erase();
+    for (DraftTree &tree : draftTrees)
+      tree.function.function().erase();
     function.erase();
     if (verify)
       verify.erase();
     for (auto cache : llvm::make_early_inc_range(module.getOps<KVCacheOp>()))
       cache.erase();
     return success();
+  }
+
+  /// The tree form of a draft, and the number of its guess.
+  struct DraftTree {
+    FlatFunction function;
+    int64_t guess;
+  };
+  /// Trees of drafts grow by levels: widths between are not worth programs of
+  /// their own.
+  static bool isWidthOfDraftTrees(int64_t width) {
+    return width >= 4 && llvm::isPowerOf2_64(uint64_t(width));
   }
 
   /// forward(ids, positions, rows) -> logits
@@ -131,6 +156,7 @@ struct LowerToPlan final : impl::LowerToPlanPassBase<LowerToPlan> {
                             const LoweringShape &shape,
                             const FlatFunction &flat, const FlatFunction *trees,
                             ArrayRef<FlatFunction> guesses,
+                            ArrayRef<DraftTree> draftTrees,
                             WeightTable &weights) {
     if (module.lookupSymbol(profile.name))
       return module.emitError("expects each target once, but got '")
@@ -156,6 +182,13 @@ struct LowerToPlan final : impl::LowerToPlanPassBase<LowerToPlan> {
                                  int64_t(number))
                      .run()))
         return failure();
+    for (const DraftTree &tree : draftTrees)
+      for (int64_t width : profile.widths)
+        if (isWidthOfDraftTrees(width) && width <= treeNodes &&
+            failed(ProgramLowering(target, tree.function,
+                                   plan::ProgramKind::draft, width, tree.guess)
+                       .run()))
+          return failure();
     return success();
   }
 

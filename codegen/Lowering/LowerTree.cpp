@@ -4,6 +4,7 @@
 #include "codegen/Kernels/Sample.h"
 #include "codegen/Kernels/TreeAccept.h"
 #include "codegen/Kernels/TreeTable.h"
+#include "codegen/Lowering/Drafts.h"
 #include "codegen/Lowering/OpLowerings.h"
 
 namespace mlir::llm {
@@ -61,16 +62,20 @@ LogicalResult lowerVerify(ProgramLowering &p, TreeVerifyOp op) {
   sample.tokens = drawableTokens(op, sample.vocabulary);
   sample.capacity = p.target().capacity();
   sample.tree = kTreeStride;
+  // Drafts that are part of the model may draw their guesses.
+  sample.rounds = !draftsOf(op->getParentOfType<ModuleOp>()).empty();
   // One kernel for trees of all widths.
   const int64_t nodes = p.target().mostNodes();
   Value drawn = p.scratch("drawn", uint64_t(nodes) * 4);
+  SmallVector<Operand> operands = {{"logits", p.view(op.getLogits())},
+                                   {"control", p.controlView()},
+                                   {"history", p.historyView(), 0},
+                                   {"tree", table},
+                                   {"drawn", drawn}};
+  if (sample.rounds)
+    operands.push_back({"guesses", guessesView(p)});
   if (failed(p.dispatch(op, SampleSpec::kFamily, sample.toAttr(p.context()),
-                        {{"logits", p.view(op.getLogits())},
-                         {"control", p.controlView()},
-                         {"history", p.historyView(), 0},
-                         {"tree", table},
-                         {"drawn", drawn}},
-                        p.width(), "sample nodes")))
+                        operands, p.width(), "sample nodes")))
     return failure();
   TreeAcceptSpec accept;
   accept.width = nodes;

@@ -103,6 +103,10 @@ LogicalResult passHidden(ProgramLowering &p);
 /// token before (llm.previous_rows).
 LogicalResult keepAccepted(ProgramLowering &p);
 
+/// Where drafts leave what they say (runtime/Format/Guesses.h), and that.
+Value guessesView(ProgramLowering &p);
+LogicalResult lowerGuesses(ProgramLowering &p, Operation *at, Value logits);
+
 /// The end of a `sample` or `draft` program: draws a token from the logits and
 /// advances the control block.
 LogicalResult lowerSampling(ProgramLowering &program, Operation *at,

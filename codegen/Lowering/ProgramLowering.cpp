@@ -14,6 +14,8 @@ static plan::ProgramOp makeProgram(plan::TargetOp target,
   std::string name =
       (plan::stringifyProgramKind(kind) + "_" + Twine(guess.value_or(width)))
           .str();
+  if (guess && width > 1)
+    name += "_" + std::to_string(width);
   auto program = plan::ProgramOp::create(
       builder, target.getLoc(), name, kind, width,
       guess ? builder.getI64IntegerAttr(*guess) : IntegerAttr());
@@ -46,12 +48,16 @@ LogicalResult ProgramLowering::run() {
   }
   if ((draft && failed(passHidden(*this))) || failed(keepAccepted(*this)))
     return failure();
-  if (kind() == plan::ProgramKind::sample || draft) {
-    Value logits = flat.resolve(flat.result());
-    where = "";
-    return lowerSampling(*this, logits.getDefiningOp(), logits);
-  }
-  return success();
+  if (kind() != plan::ProgramKind::sample && !draft)
+    return success();
+  Value logits = flat.resolve(flat.result());
+  where = "";
+  // The nodes of a draft's tree are the host's to choose.
+  if (!(draft && width() > 1) &&
+      failed(lowerSampling(*this, logits.getDefiningOp(), logits)))
+    return failure();
+  return draft ? lowerGuesses(*this, logits.getDefiningOp(), logits)
+               : success();
 }
 
 LogicalResult ProgramLowering::lower(const FlatOp &entry) {

@@ -274,11 +274,10 @@ LogicalResult ProgramOp::verify() {
                           "barriers in a program, but got '")
              << op.getName() << "'";
   const bool drafts = getKind() == ProgramKind::draft; // C3
-  if (drafts != getGuess().has_value() || (drafts && getWidth() != 1))
-    return emitOpError("expects the number of a guess and width 1 for a draft, "
-                       "and neither for others, but got kind '")
-           << stringifyProgramKind(getKind()) << "' of width "
-           << static_cast<int64_t>(getWidth())
+  if (drafts != getGuess().has_value())
+    return emitOpError("expects the number of a guess for a draft, and none "
+                       "for others, but got kind '")
+           << stringifyProgramKind(getKind()) << "'"
            << (getGuess() ? " with" : " without") << " a number";
   return success();
 }

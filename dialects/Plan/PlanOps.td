@@ -53,7 +53,7 @@ def Plan_TargetOp : Plan_Op<"target", [
     Kernels, buffers, caches and programs for the profile named `profile` (the symbol name by default).
 
     - (C1) the region holds kernels, buffers, caches and programs only.
-    - (C2) no two programs have the same kind and width, or as drafts the same guess.
+    - (C2) no two programs have the same kind and width, or as drafts the same width and guess.
     - (C3) at most one buffer of each kind, but any number of kind `kv`.
 
     Example:
@@ -185,14 +185,15 @@ def Plan_ProgramOp : Plan_Op<"program", [
     The commands of a step of `width` tokens, in order. `append` fills the caches; `sample` also computes the logits of
     the last valid row, draws the next token and advances the control block; `logits` leaves the logits of all rows;
     `verify` takes the tokens as nodes of a tree, accepts what sampling would have drawn, and advances behind that.
-    `draft` does what `sample` does by the function that makes the `guess`-th guess of the module's `plan.drafts`.
+    `draft` does what `sample` does by the function that makes the `guess`-th guess of the module's `plan.drafts`; a
+    draft of several tokens takes them as nodes of a tree and draws nothing.
 
     Dispatches with no barrier between them may run at the same time and in any order. The runtime separates programs:
     the first command sees everything that was submitted before.
 
     - (C1) `width` >= 1.
     - (C2) the region holds views, scratch values, dispatches and barriers only.
-    - (C3) a program has the number of a guess if it is a `draft`, and then is of width 1.
+    - (C3) a program has the number of a guess if it is a `draft`, and only then.
 
     Example:
 

@@ -17,6 +17,19 @@ std::vector<std::string> namesIn(std::string_view list) {
   return names;
 }
 
+Result<Growth> growthOf(std::string_view rule) {
+  if (rule == "comb")
+    return Growth::Comb;
+  if (rule == "clover")
+    return Growth::Clover;
+  if (rule == "eagle")
+    return Growth::Eagle;
+  return Status(StatusCode::InvalidArgument,
+                concat("expects a rule for trees of comb, clover and eagle, "
+                       "but got '",
+                       rule, "'"));
+}
+
 } // namespace
 
 void sprig_speculation_init(sprig_speculation *speculation) {
@@ -41,6 +54,12 @@ sprig_session_set_speculation(sprig_session *session,
     options.drafts = namesIn(drafts);
     options.nodes = given.nodes;
     options.chain = given.chain != 0;
+    options.drawn = given.draft_sampling != 0;
+    Result<Growth> growth =
+        growthOf(given.tree_rule ? given.tree_rule : "comb");
+    if (!growth.ok())
+      return growth.status();
+    options.growth = *growth;
     if (given.draft_model)
       options.model = given.draft_model->model;
     Result<std::unique_ptr<Speculator>> made =

@@ -25,7 +25,8 @@ enum ControlWord : uint32_t {
   Steps = 12,        ///< sampling steps done since the host wrote the block
   Accepted = 13,     ///< `verify`: nodes accepted after node 0; 0 once the host has written the block for another step
                      ///< than a `draft`
-  Adapter = 14,      ///< of the package's adapters, from 1; 0: none
+  Rounds = 14,       ///< `verify`: not 0 where the guesses were drawn (Guesses.h) and are kept by the multi-round rule
+  Adapter = 15,      ///< of the package's adapters, from 1; 0: none
   Parents = 16,      ///< `verify`: 64 bytes, node by node, low byte first: the parent, kNoParent at a root
   Path = 32,         ///< `verify`: 64 bytes, the accepted nodes in order
   Depths = 48,       ///< `verify`: 64 bytes, the depth of each node; kernels write and read them

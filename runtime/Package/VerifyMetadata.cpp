@@ -108,7 +108,8 @@ Status verifyDrafts(const format::Package &package) {
     for (const format::Target *target : *package.targets()) {
       std::set<uint32_t> guesses;
       for (const format::Program *program : *target->programs())
-        if (program->kind() == format::ProgramKind::draft)
+        if (program->kind() == format::ProgramKind::draft &&
+            program->width() == 1)
           guesses.insert(program->guess());
       for (uint64_t i = 0; i < draft->count(); ++i)
         if (const uint64_t guess = uint64_t(draft->first()) + i;

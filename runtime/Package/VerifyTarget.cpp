@@ -1,4 +1,4 @@
-#include "runtime/Format/Control.h"
+#include "runtime/Format/Guesses.h"
 #include "runtime/Package/Names.h"
 #include "runtime/Package/Ranges.h"
 #include "runtime/Package/Verify.h"
@@ -40,13 +40,17 @@ Status verifyBuffer(const format::Buffer &buffer, uint64_t weightBytes) {
 Status verifySpecialBuffers(const format::Target &target,
                             const format::Model &model) {
   uint64_t widest = 0, rows = 1;
+  uint64_t controlBytes = 4 * uint64_t(format::ControlWords);
   for (const format::Program *program : *target.programs()) {
     widest = std::max<uint64_t>(widest, program->width());
     if (program->kind() == format::ProgramKind::logits ||
-        program->kind() == format::ProgramKind::verify)
+        program->kind() == format::ProgramKind::verify ||
+        program->kind() == format::ProgramKind::draft)
       rows = std::max<uint64_t>(rows, program->width());
+    // What a draft says of a tree is all that it leaves.
+    if (program->kind() == format::ProgramKind::draft && program->width() > 1)
+      controlBytes = format::kGuessOffset + format::kGuessBytes;
   }
-  uint64_t controlBytes = 4 * uint64_t(format::ControlWords);
   const struct {
     BufferKind kind;
     uint64_t least;
@@ -132,14 +136,13 @@ Status verifyPrograms(const format::Target &target) {
     std::string where = concat("program ", nameOf(*program));
     if (program->width() == 0 || program->width() > kWidest)
       return corrupt(where, ": expects a width of 1 to ", kWidest);
-    if (program->kind() == format::ProgramKind::verify &&
+    const bool guesses = program->kind() == format::ProgramKind::draft;
+    if ((program->kind() == format::ProgramKind::verify || guesses) &&
         program->width() > format::kMostNodes)
       return corrupt(where, ": expects trees of at most ", format::kMostNodes,
                      " nodes");
-    const bool guesses = program->kind() == format::ProgramKind::draft;
-    if (guesses ? program->width() != 1 : program->guess() != 0)
-      return corrupt(where, ": expects drafts of width 1, and the number of a "
-                            "guess for drafts alone");
+    if (!guesses && program->guess() != 0)
+      return corrupt(where, ": expects the number of a guess for drafts alone");
     if (!seen.insert({uint32_t(program->kind()), program->width(),
                       program->guess()})
              .second)

@@ -7,18 +7,23 @@ namespace sprig {
 
 using format::ProgramKind;
 
+Status Session::checkGuess() const {
+  if (waiting() > 0)
+    return {StatusCode::InvalidArgument,
+            concat("expects guesses when all sampled tokens are taken, but ",
+                   waiting(), " wait")};
+  if (known.empty() || filled + 1 != known.size())
+    return {StatusCode::InvalidArgument,
+            concat("expects one token that is not in the cache yet, as after "
+                   "sampling, but there are ",
+                   known.size() - filled)};
+  return {};
+}
+
 Result<uint32_t> Session::guess(const format::Draft &draft, uint32_t count,
                                 uint32_t *tokens) {
-  if (waiting() > 0)
-    return Status(StatusCode::InvalidArgument,
-                  concat("expects guesses when all sampled tokens are taken, "
-                         "but ",
-                         waiting(), " wait"));
-  if (known.empty() || filled + 1 != known.size())
-    return Status(StatusCode::InvalidArgument,
-                  concat("expects one token that is not in the cache yet, as "
-                         "after sampling, but there are ",
-                         known.size() - filled));
+  if (Status status = checkGuess(); !status.ok())
+    return status;
   if (!draft.repeats())
     count = std::min(count, draft.count());
   // A guess needs a slot for the token before it.

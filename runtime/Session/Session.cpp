@@ -341,22 +341,28 @@ void Session::push(uint64_t step, uint32_t slot) {
 /// Submits decode steps as far ahead as allowed. Each takes the token that the
 /// step before it left in the history.
 Status Session::pump() {
-  while (!holding && budget > 0 && pendingCount < options.ahead && nextBase < capacity()) {
-    Result<RecordedProgram *> decode = program(ProgramKind::sample, 1);
-    if (!decode.ok())
-      return decode.status();
-    // Nothing is under way where it has to be told.
-    const uint32_t newest = acceptedCount > 0
-                                ? accepted[firstAccepted + acceptedCount - 1]
-                                : known.back();
-    const StepInput given = input(nextBase, &newest, 1);
-    Result<uint64_t> step = queue->submit(**decode, astray ? &given : nullptr);
-    if (!step.ok())
-      return step.status();
-    astray = false;
-    push(*step, ++nextBase);
-    --budget;
-  }
+  while (!holding && budget > 0 && pendingCount < options.ahead &&
+         nextBase < capacity())
+    if (Status status = submitStep(); !status.ok())
+      return status;
+  return {};
+}
+
+Status Session::submitStep() {
+  Result<RecordedProgram *> decode = program(ProgramKind::sample, 1);
+  if (!decode.ok())
+    return decode.status();
+  // Nothing is under way where it has to be told.
+  const uint32_t newest = acceptedCount > 0
+                              ? accepted[firstAccepted + acceptedCount - 1]
+                              : known.back();
+  const StepInput given = input(nextBase, &newest, 1);
+  Result<uint64_t> step = queue->submit(**decode, astray ? &given : nullptr);
+  if (!step.ok())
+    return step.status();
+  astray = false;
+  push(*step, ++nextBase);
+  --budget;
   return {};
 }
 
@@ -405,6 +411,12 @@ Result<uint32_t> Session::next() {
 Status Session::hold(bool wanted) {
   holding = wanted;
   return pump();
+}
+
+Status Session::stepOnce() {
+  if (waiting() > 0 || budget == 0 || nextBase >= capacity())
+    return {}; // `next` says what is wrong, if anything
+  return submitStep();
 }
 
 Status Session::stop() {

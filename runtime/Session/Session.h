@@ -2,6 +2,7 @@
 //---------------------------===//
 #pragma once
 
+#include "runtime/Session/Guesses.h"
 #include "runtime/Session/SessionBuffers.h"
 #include "runtime/Session/StepPlan.h"
 #include "runtime/Session/StepQueue.h"
@@ -83,15 +84,36 @@ public:
                           float *logits = nullptr);
   /// The same for a drafting loop: `next` gives the tokens out one by one, and
   /// no more than are left of the budget; what it has not given out is forgotten
-  /// like what is sampled ahead. Returns how many it will give.
+  /// like what is sampled ahead. Returns how many it will give. With `rows`
+  /// (format/Guesses.h) the nodes were drawn, a node's children from its row in
+  /// the order of the nodes and without replacement: then what is accepted, at
+  /// temperatures above 0, is what sampling would have brought in distribution.
   Result<uint32_t> stepTree(const uint32_t *tokens, const int32_t *parents,
-                            uint32_t count);
+                            uint32_t count, const uint32_t *rows = nullptr);
   /// Guesses by a draft of the package: the `count` tokens that it would sample
   /// behind the last one, which is not in the cache yet, as after sampling.
   /// Less where the draft has no more or the context ends. Nothing waits; the
   /// sequence and what of the cache is alive stay as they are.
   Result<uint32_t> guess(const format::Draft &draft, uint32_t count,
                          uint32_t *tokens);
+  /// Whether drafts also say what else may follow (GuessRow).
+  bool namesGuesses() const { return buffers.hasGuesses(); }
+  /// What the draft said where it made the `index`-th guess of `guess`.
+  Status guessRow(uint32_t index, GuessRow &row);
+  /// The `index`-th guess alone, behind guesses of which `token` is the last;
+  /// index 0 is that behind the sequence, whose last token it is.
+  Status guessNext(const format::Draft &draft, uint32_t index, uint32_t token,
+                   GuessRow &row);
+  /// Asks the draft at all nodes of a tree, as `stepTree` takes it; `guessRow`
+  /// then has what it said at each. Unsupported where it has no programs for
+  /// trees.
+  Status guessTree(const format::Draft &draft, const uint32_t *tokens,
+                   const int32_t *parents, uint32_t count);
+  /// Makes the pipelines and records the commands of the draft; with `trees`
+  /// those for trees as well.
+  Status prepareDraft(const format::Draft &draft, bool trees);
+  /// Nodes of the largest such tree; 0: none.
+  uint32_t largestGuessTree(const format::Draft &draft) const;
   /// Nodes of the largest tree that the package has a program for; 0: none.
   uint32_t largestTree() const { return trees.empty() ? 0 : trees.back(); }
   /// Widths of the programs for trees, rising.
@@ -117,6 +139,8 @@ public:
   /// `stepTree` instead. Ends with `stop` and `start`.
   Status hold(bool wanted);
   bool held() const { return holding; }
+  /// While held and with nothing waiting: submits one step, and none ahead.
+  Status stepOnce();
 
   /// Makes pipelines and records the commands of a program that will be needed.
   Status prepare(format::ProgramKind kind, uint32_t width);
@@ -146,7 +170,15 @@ private:
                    uint32_t count) const;
   /// Runs a tree; leaves what was accepted, and one more, in `accepted`.
   Result<uint32_t> runTree(const uint32_t *tokens, const int32_t *parents,
-                           uint32_t count, float *logits);
+                           uint32_t count, float *logits,
+                           const uint32_t *rows = nullptr);
+  /// The parents as the step block has them.
+  using Packed = std::array<uint8_t, format::kMostNodes>;
+  static Packed packed(const int32_t *parents, uint32_t count);
+  Status checkGuess() const;
+  /// Runs a draft's step over `given` and waits for it.
+  Status runGuess(format::ProgramKind kind, uint32_t width, uint32_t guess,
+                  StepInput given);
   /// Feeds known[filled…] and `tokens` by inner programs, and the end of them
   /// by one of `kind`; returns that step's number.
   Result<uint64_t> feed(const uint32_t *tokens, size_t count,
@@ -160,6 +192,7 @@ private:
   Status prepareMeasure(uint32_t base, uint32_t slots);
   void push(uint64_t step, uint32_t slot);
   Status pump();
+  Status submitStep();
 
   std::shared_ptr<Model> owner;
   SessionOptions options;

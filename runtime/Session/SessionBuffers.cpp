@@ -36,6 +36,7 @@ Result<SessionBuffers> SessionBuffers::create(Model &model) {
       break;
     case BufferKind::control:
       made.controlIndex = i;
+      made.controlBytes = buffer.bytes();
       placement = Placement::Shared;
       break;
     case BufferKind::history:

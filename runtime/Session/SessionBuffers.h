@@ -2,7 +2,7 @@
 //----------------------------===//
 #pragma once
 
-#include "runtime/Format/Control.h"
+#include "runtime/Format/Guesses.h"
 #include "runtime/Model/Model.h"
 #include "runtime/Session/SessionFile.h"
 #include "runtime/Vulkan/CommandPool.h"
@@ -25,6 +25,13 @@ public:
   uint32_t token(uint32_t slot) { return read(mappedHistory + slot); }
   /// What it left in the control block.
   uint32_t word(format::ControlWord word) { return read(mappedControl + word); }
+  /// Whether drafts leave what they say behind the block, and word `word` of
+  /// row `row` of that.
+  bool hasGuesses() const { return controlBytes >= kWithGuesses; }
+  uint32_t guess(uint32_t row, uint32_t word) {
+    return read(mappedControl + (format::kGuessOffset / 4 +
+                                 row * format::kGuessWords + word));
+  }
   /// Bytes that the host has read from what steps left.
   uint64_t bytesRead() const { return readBytes; }
   uint64_t allocated() const;
@@ -50,6 +57,8 @@ public:
               std::optional<uint32_t> word);
 
 private:
+  static constexpr uint64_t kWithGuesses =
+      format::kGuessOffset + format::kGuessBytes;
   Status runOnce(vulkan::CommandPool &pool,
                  const std::function<void(VkCommandBuffer)> &record);
 
@@ -64,7 +73,7 @@ private:
   uint32_t controlIndex = 0, historyIndex = 0, logitsIndex = UINT32_MAX;
   const volatile uint32_t *mappedHistory = nullptr;
   const volatile uint32_t *mappedControl = nullptr;
-  uint64_t readBytes = 0;
+  uint64_t readBytes = 0, controlBytes = 0;
   const float *mappedLogits = nullptr; ///< null: the host cannot reach them
 };
 

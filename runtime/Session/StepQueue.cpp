@@ -31,6 +31,7 @@ controlWords(const StepInput &input) {
   words[format::RepeatPenalty] = number(sampling.repeatPenalty);
   words[format::RepeatLastN] = sampling.repeatLastN;
   words[format::Adapter] = input.adapter;
+  words[format::Rounds] = input.rows ? 1 : 0;
   return words;
 }
 
@@ -81,6 +82,10 @@ Status StepQueue::recordPrologue(VkCommandBuffer commands,
     vk.CmdUpdateBuffer(commands, control, 4 * format::Parents, sizeof(packed),
                        packed.data());
   }
+  if (input.rows)
+    vk.CmdUpdateBuffer(commands, control, format::kGuessOffset,
+                       4 * uint64_t(format::kGuessWords) * input.count,
+                       input.rows);
   for (uint32_t at = 0; at < input.count; at += kMostTokens) {
     uint32_t count = std::min(kMostTokens, input.count - at);
     vk.CmdUpdateBuffer(commands, history, 4 * uint64_t(input.base + at),

@@ -2,7 +2,7 @@
 //--------------------===//
 #pragma once
 
-#include "runtime/Format/Control.h"
+#include "runtime/Format/Guesses.h"
 #include "runtime/Session/Sampling.h"
 #include "runtime/Vulkan/RecordedProgram.h"
 
@@ -21,6 +21,9 @@ struct StepInput {
   uint32_t adapter = 0; ///< of the package's, from 1; 0: none
   /// Of a tree's nodes: one a token, kNoParent at roots; null otherwise.
   const uint8_t *parents = nullptr;
+  /// Of a tree whose nodes were drawn: a row of format/Guesses.h a node, what
+  /// its children were drawn from; null otherwise.
+  const uint32_t *rows = nullptr;
   /// The next step guesses: what the last tree accepted stays known.
   bool guesses = false;
 };

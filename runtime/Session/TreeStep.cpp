@@ -45,9 +45,16 @@ Status Session::checkTree(const uint32_t *tokens, const int32_t *parents,
   return {};
 }
 
+Session::Packed Session::packed(const int32_t *parents, uint32_t count) {
+  Packed words{};
+  for (uint32_t i = 0; i < count; ++i)
+    words[i] = i == 0 ? uint8_t(format::kNoParent) : uint8_t(parents[i]);
+  return words;
+}
+
 Result<uint32_t> Session::runTree(const uint32_t *tokens,
                                   const int32_t *parents, uint32_t count,
-                                  float *logits) {
+                                  float *logits, const uint32_t *rows) {
   if (Status status = checkTree(tokens, parents, count); !status.ok())
     return status;
   Result<vulkan::RecordedProgram *> step =
@@ -55,11 +62,10 @@ Result<uint32_t> Session::runTree(const uint32_t *tokens,
               *std::lower_bound(trees.begin(), trees.end(), count));
   if (!step.ok())
     return step.status();
-  std::array<uint8_t, format::kMostNodes> packed;
-  for (uint32_t i = 0; i < count; ++i)
-    packed[i] = i == 0 ? uint8_t(format::kNoParent) : uint8_t(parents[i]);
+  const Packed words = packed(parents, count);
   StepInput given = input(filled, tokens, count);
-  given.parents = packed.data();
+  given.parents = words.data();
+  given.rows = rows;
   Result<uint64_t> number = queue->submit(**step, &given);
   if (!number.ok())
     return number.status();
@@ -104,13 +110,18 @@ Result<uint32_t> Session::verify(const uint32_t *tokens, const int32_t *parents,
 }
 
 Result<uint32_t> Session::stepTree(const uint32_t *tokens,
-                                   const int32_t *parents, uint32_t count) {
+                                   const int32_t *parents, uint32_t count,
+                                   const uint32_t *rows) {
   if (waiting() > 0 || budget == 0)
     return Status(StatusCode::InvalidArgument,
                   concat("expects a tree when all sampled tokens are taken and "
                          "some of the budget is left, but ",
                          waiting(), " wait and ", budget, " are left"));
-  Result<uint32_t> taken = runTree(tokens, parents, count, nullptr);
+  if (rows && !namesGuesses())
+    return Status(StatusCode::Unsupported,
+                  "expects a package with drafts to draw guesses from, but it "
+                  "has none; compile it with --draft=skip:auto");
+  Result<uint32_t> taken = runTree(tokens, parents, count, nullptr, rows);
   if (!taken.ok())
     return taken;
   // Where the device goes on from, should it be asked to.

@@ -17,7 +17,21 @@ constexpr double kGuess = 0.3;
 } // namespace
 
 double ChainRecord::agreement() const {
-  return (right + kPrior * kPriorWeight) / (seen + kPriorWeight);
+  return (seen.right + kPrior * kPriorWeight) / (seen.all + kPriorWeight);
+}
+
+size_t ChainRecord::kindOf(float said) {
+  constexpr float kUpTo[kKinds - 1] = {0.1f, 0.2f, 0.35f, 0.5f,
+                                       0.7f, 0.85f, 0.95f};
+  size_t kind = 0;
+  while (kind + 1 < kKinds && said > kUpTo[kind])
+    ++kind;
+  return kind;
+}
+
+float ChainRecord::likely(float said, float prior) const {
+  const Seen &kind = kinds[kindOf(said)];
+  return float((kind.right + prior * kPriorWeight) / (kind.all + kPriorWeight));
 }
 
 void ChainRecord::follow(const std::vector<uint32_t> &tokens, bool sampled) {
@@ -29,13 +43,18 @@ void ChainRecord::follow(const std::vector<uint32_t> &tokens, bool sampled) {
   // One token at a time, so that the last one is the new one.
   const size_t at = tokens.size() - 1 - guessedAt;
   if (at != checked || checked >= guessed.size()) {
-    right *= kFadeAtRest;
-    seen *= kFadeAtRest;
+    seen.fade(kFadeAtRest);
     return;
   }
-  const bool same = guessed[at] == tokens.back();
-  right = right * kFade + (same ? 1 : 0);
-  seen = seen * kFade + 1;
+  const bool same = guessed[at].token == tokens.back();
+  auto learn = [&](Seen &record) {
+    record.fade(kFade);
+    record.right += same ? 1 : 0;
+    record.all += 1;
+  };
+  learn(seen);
+  if (guessed[at].said >= 0)
+    learn(kinds[kindOf(guessed[at].said)]);
   checked = same ? checked + 1 : guessed.size();
 }
 

@@ -29,6 +29,8 @@ public:
   }
   /// Room for a sequence of `tokens` tokens.
   virtual void reserve(size_t tokens) { (void)tokens; }
+  /// Makes what its steps need that can be made ahead.
+  virtual Status prepare() { return {}; }
   /// The sequence is now `tokens`: mostly the one before and a few more.
   /// `sampled`: the new ones are the model's own, not a prompt's.
   virtual Status follow(const std::vector<uint32_t> &tokens, bool sampled) = 0;

@@ -5,59 +5,74 @@
 namespace sprig {
 namespace {
 
-struct Candidate {
-  uint32_t parent;
-  Guess guess;
-  float joint;
-  size_t order = 0;
-};
-
-/// The likeliest `count`, those that came first among equals.
-void keepLikeliest(std::vector<Candidate> &candidates, size_t count) {
-  for (size_t i = 0; i < candidates.size(); ++i)
-    candidates[i].order = i;
-  std::sort(candidates.begin(), candidates.end(),
-            [](const Candidate &a, const Candidate &b) {
-              return a.joint != b.joint ? a.joint > b.joint : a.order < b.order;
-            });
-  candidates.resize(std::min(candidates.size(), count));
-}
-
 /// Sums of floats may miss a bound that they are meant to reach.
 constexpr float kRounding = 1e-6f;
 
 } // namespace
 
-Status growClover(DraftTree &tree, Guesser &guesser, const CloverRule &rule) {
-  std::vector<uint32_t> frontier = {0};
-  std::vector<float> joints = {1};
-  std::vector<std::vector<Guess>> guesses;
+TreeGrower::TreeGrower() {
+  frontier.reserve(kWidest);
+  joints.reserve(kWidest);
+  rows.resize(kWidest);
+  candidates.reserve(kWidest * format::kGuesses);
+}
+
+void TreeGrower::begin() {
+  frontier.assign(1, 0);
+  joints.assign(1, 1.0f);
+}
+
+Status TreeGrower::ask(const DraftTree &tree, Guesser &guesser) {
+  for (GuessRow &row : rows)
+    row.count = 0;
+  candidates.clear();
+  return guesser.guesses(tree, frontier, {rows.data(), frontier.size()});
+}
+
+void TreeGrower::add(uint32_t parent, const GuessRow &row, uint32_t guess,
+                     float joint) {
+  const float probability = row.probabilities[guess];
+  candidates.push_back({parent, row.tokens[guess], probability,
+                        joint * probability, uint32_t(candidates.size())});
+}
+
+void TreeGrower::keepLikeliest(size_t count) {
+  std::sort(candidates.begin(), candidates.end(),
+            [](const Candidate &a, const Candidate &b) {
+              return a.joint != b.joint ? a.joint > b.joint : a.order < b.order;
+            });
+  candidates.resize(
+      std::min({candidates.size(), count, size_t(kWidest)}));
+}
+
+Status TreeGrower::clover(DraftTree &tree, Guesser &guesser,
+                          const CloverRule &rule) {
+  begin();
   uint32_t left = rule.budget;
-  for (size_t level = 0; left > 0 && !frontier.empty(); ++level) {
-    if (Status status = guesser.guesses(tree, frontier, guesses); !status.ok())
+  for (uint32_t level = 0;
+       level < rule.depth && left > 0 && !frontier.empty(); ++level) {
+    if (Status status = ask(tree, guesser); !status.ok())
       return status;
-    std::vector<Candidate> candidates;
-    for (size_t i = 0; i < frontier.size() && i < guesses.size(); ++i) {
+    for (size_t i = 0; i < frontier.size(); ++i) {
       float sum = 0;
-      for (const Guess &guess : guesses[i]) {
+      for (uint32_t g = 0; g < rows[i].count; ++g) {
         if (sum >= rule.topP - kRounding)
           break;
-        sum += guess.probability;
-        if (guess.probability >=
-            rule.leastShare * guesses[i].front().probability)
-          candidates.push_back(
-              {frontier[i], guess, joints[i] * guess.probability});
+        sum += rows[i].probabilities[g];
+        if (rows[i].probabilities[g] >=
+            rule.leastShare * rows[i].probabilities[0])
+          add(frontier[i], rows[i], g, joints[i]);
       }
     }
     uint32_t most = left;
     if (level < rule.levels.size())
       most = std::min(most, rule.levels[level]);
-    keepLikeliest(candidates, most);
+    keepLikeliest(most);
     frontier.clear();
     joints.clear();
     for (const Candidate &each : candidates) {
       const uint32_t node =
-          tree.add(each.parent, each.guess.token, each.guess.probability);
+          tree.add(each.parent, each.token, each.probability);
       if (node == DraftTree::kNone)
         continue;
       frontier.push_back(node);
@@ -68,27 +83,24 @@ Status growClover(DraftTree &tree, Guesser &guesser, const CloverRule &rule) {
   return {};
 }
 
-Status growEagle(DraftTree &tree, Guesser &guesser, const EagleRule &rule) {
-  std::vector<uint32_t> frontier = {0};
-  std::vector<float> joints = {1};
-  std::vector<std::vector<Guess>> guesses;
+Status TreeGrower::eagle(DraftTree &tree, Guesser &guesser,
+                         const EagleRule &rule) {
+  begin();
   for (uint32_t level = 0; level < rule.depth && !frontier.empty(); ++level) {
-    if (Status status = guesser.guesses(tree, frontier, guesses); !status.ok())
+    if (Status status = ask(tree, guesser); !status.ok())
       return status;
-    std::vector<Candidate> candidates;
-    for (size_t i = 0; i < frontier.size() && i < guesses.size(); ++i)
-      for (size_t g = 0; g < guesses[i].size() && g < rule.width; ++g) {
-        const Guess &guess = guesses[i][g];
-        const uint32_t node =
-            tree.add(frontier[i], guess.token, guess.probability);
+    for (size_t i = 0; i < frontier.size(); ++i)
+      for (uint32_t g = 0; g < rows[i].count && g < rule.width; ++g) {
+        const uint32_t node = tree.add(frontier[i], rows[i].tokens[g],
+                                       rows[i].probabilities[g]);
         if (node != DraftTree::kNone)
-          candidates.push_back({node, guess, joints[i] * guess.probability});
+          add(node, rows[i], g, joints[i]);
       }
-    keepLikeliest(candidates, rule.width);
+    keepLikeliest(rule.width);
     frontier.clear();
     joints.clear();
     for (const Candidate &each : candidates) {
-      frontier.push_back(each.parent); // the node itself: it was added
+      frontier.push_back(each.parent);
       joints.push_back(each.joint);
     }
   }

@@ -1,7 +1,6 @@
 #include "runtime/Speculation/Speculator.h"
 #include "runtime/Speculation/ModelDraft.h"
 #include "runtime/Speculation/NgramDraft.h"
-#include "runtime/Speculation/PackageDraft.h"
 #include "runtime/Support/Strings.h"
 
 #include <algorithm>
@@ -17,6 +16,14 @@ constexpr float kLikely = 0.15f;
 /// A wait of less than this part of a step was none: the token was there
 /// before it was asked for, so it says nothing about the step.
 constexpr double kWaited = 0.1;
+/// A second guess at each level of a tree that is drawn has to be about free:
+/// it is right where the first was wrong, and then nothing follows it.
+constexpr double kFree = 1.1;
+
+/// While a tree brought something within so many tokens, and at the start where
+/// drafts were asked for by name, plain steps come one by one: what is submitted
+/// ahead cannot be a tree.
+constexpr uint32_t kLively = 16;
 
 double secondsBetween(std::chrono::steady_clock::time_point from,
                       std::chrono::steady_clock::time_point to) {
@@ -62,7 +69,10 @@ Speculator::create(Session &session, const SpeculationOptions &options) {
         return draft.status();
       made->drafts.push_back(std::move(*draft));
     } else if (const format::Draft *draft = findDraft(package, name)) {
-      made->drafts.push_back(std::make_unique<PackageDraft>(session, *draft));
+      auto added = std::make_unique<PackageDraft>(
+          session, *draft, options.chain ? Growth::Chain : options.growth);
+      made->drawing = options.drawn ? added.get() : nullptr;
+      made->drafts.push_back(std::move(added));
     } else if (name == "self" || name == "heads") {
       return Status(StatusCode::InvalidArgument,
                     concat("expects a package with the draft '", name,
@@ -77,6 +87,16 @@ Speculator::create(Session &session, const SpeculationOptions &options) {
   if (made->drafts.empty())
     return Status(StatusCode::InvalidArgument,
                   "expects the name of a draft, but got none");
+  if (options.drawn && (names.size() != 1 || !made->drawing))
+    return Status(StatusCode::InvalidArgument,
+                  concat("expects one draft that knows a distribution, self or "
+                         "heads, to draw guesses from, but got '",
+                         names.front(), names.size() > 1 ? "' and others" : "'"));
+  if (options.drawn && !session.namesGuesses())
+    return Status(StatusCode::Unsupported,
+                  "expects a package whose drafts say how likely their guesses "
+                  "are, to draw them, but got one of an older compiler; compile "
+                  "it again");
   for (auto &draft : made->drafts)
     draft->reserve(size_t(session.capacity()) + 1);
   return made;
@@ -90,12 +110,30 @@ Speculator::~Speculator() { (void)session.stop(); }
 Status Speculator::start(const uint32_t *tokens, size_t count,
                          uint64_t budget) {
   made = {};
+  sinceGain = always ? 0 : UINT32_MAX;
   timed = fresh = false; // the first token takes as long as the prompt
   last = Clock::now();
   if (Status status = session.start(tokens, count, budget, /*held=*/true);
       !status.ok())
     return status;
-  return follow(/*sampled=*/false); // while the device reads the prompt
+  // While the device reads the prompt. Drafts that were asked for by name will
+  // have their trees.
+  if (always)
+    if (Status status = prepare(); !status.ok())
+      return status;
+  return follow(/*sampled=*/false);
+}
+
+Status Speculator::prepare() {
+  for (uint32_t width : session.treeWidths())
+    if (width <= options.nodes)
+      if (Status status = session.prepare(format::ProgramKind::verify, width);
+          !status.ok())
+        return status;
+  for (auto &draft : drafts)
+    if (Status status = draft->prepare(); !status.ok())
+      return status;
+  return {};
 }
 
 Status Speculator::follow(bool sampled) {
@@ -112,6 +150,7 @@ Result<uint32_t> Speculator::take() {
   if (!token.ok())
     return token;
   ++made.tokens;
+  sinceGain += sinceGain < UINT32_MAX;
   const Clock::time_point came = Clock::now();
   if (step) {
     ++made.steps;
@@ -141,7 +180,9 @@ Result<uint32_t> Speculator::next() {
     } else {
       last = Clock::now();
       timed = fresh = true;
-      if (Status status = session.hold(false); !status.ok())
+      const bool lively = sinceGain <= kLively && session.held();
+      if (Status status = lively ? session.stepOnce() : session.hold(false);
+          !status.ok())
         return status;
     }
   }
@@ -168,6 +209,9 @@ Result<uint32_t> Speculator::propose(bool ahead) {
     return 1u;
   const uint32_t most =
       uint32_t(std::min<uint64_t>({options.nodes, slots, spent.reach()}));
+  if (drawing && session.sampled().temperature > 0)
+    return proposeDrawn(std::min(most, uint32_t(depth)), ahead);
+  rows = nullptr;
   tree.reset(session.tokens().back(),
              uint32_t(std::min<uint64_t>(depth, most) - 1));
   // Those that cost nothing first; the others where they promise more.
@@ -192,6 +236,23 @@ Result<uint32_t> Speculator::propose(bool ahead) {
   return choice.nodes;
 }
 
+Result<uint32_t> Speculator::proposeDrawn(uint32_t most, bool ahead) {
+  const uint32_t guesses =
+      drawing->worth(spent, most, always ? 0 : kMargin);
+  if (guesses == 0 || ahead)
+    return guesses + 1;
+  // Before anything is drawn: what came out may not decide what is verified.
+  const uint32_t twice = 2 * guesses + 1;
+  const bool branches = !options.chain && twice <= most &&
+                        spent.cost(twice) < kFree * spent.cost(guesses + 1);
+  if (Status status = drawing->draw(drawn, guesses, branches ? 2 : 1);
+      !status.ok())
+    return status;
+  cut = drawn.cut();
+  rows = drawn.rows();
+  return cut.count;
+}
+
 Speculator::Choice Speculator::choose(uint32_t most) {
   tree.rank();
   if (options.chain)
@@ -214,7 +275,8 @@ Speculator::Choice Speculator::choose(uint32_t most) {
 }
 
 Status Speculator::stepTree(uint32_t nodes) {
-  tree.cut(nodes, cut);
+  if (!rows)
+    tree.cut(nodes, cut);
   const std::vector<uint32_t> &widths = session.treeWidths();
   const uint32_t width = *std::lower_bound(widths.begin(), widths.end(), nodes);
   // Pipelines that are made now are no part of the step.
@@ -223,7 +285,7 @@ Status Speculator::stepTree(uint32_t nodes) {
     return status;
   const Clock::time_point began = Clock::now();
   Result<uint32_t> brought =
-      session.stepTree(cut.tokens.data(), cut.parents.data(), cut.count);
+      session.stepTree(cut.tokens.data(), cut.parents.data(), cut.count, rows);
   if (!brought.ok())
     return brought.status();
   spent.tree(width, secondsBetween(began, Clock::now()));
@@ -231,6 +293,8 @@ Status Speculator::stepTree(uint32_t nodes) {
   ++made.trees;
   made.drafted += cut.count - 1;
   made.accepted += *brought - 1;
+  if (*brought > 1)
+    sinceGain = 0;
   return {};
 }
 

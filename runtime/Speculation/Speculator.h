@@ -3,7 +3,7 @@
 #pragma once
 
 #include "runtime/Session/Session.h"
-#include "runtime/Speculation/Draft.h"
+#include "runtime/Speculation/PackageDraft.h"
 #include "runtime/Speculation/StepTimes.h"
 
 #include <chrono>
@@ -17,6 +17,11 @@ struct SpeculationOptions {
   std::vector<std::string> drafts;
   uint32_t nodes = 0; ///< of a tree at most; 0: as many as the package takes
   bool chain = false; ///< no branches
+  /// Of drafts of the package; `chain` wins.
+  Growth growth = Growth::Comb;
+  /// One draft, of the package, draws its guesses where the temperature is
+  /// above 0: what is given out is distributed as without it, but not the same.
+  bool drawn = false;
   std::shared_ptr<Model> model; ///< of the draft "model"; may be null
 };
 
@@ -65,6 +70,9 @@ private:
     double rate;
   };
   Choice choose(uint32_t most);
+  /// The same for guesses that are drawn, of `most` nodes at most.
+  Result<uint32_t> proposeDrawn(uint32_t most, bool ahead);
+  Status prepare();
   Status follow(bool sampled);
   Status stepTree(uint32_t nodes);
   Result<uint32_t> take();
@@ -76,10 +84,15 @@ private:
   StepTimes spent;
   DraftTree tree;
   DraftTree::Cut cut;
+  PackageDraft *drawing = nullptr; ///< one of the drafts
+  DrawnTree drawn;
+  const uint32_t *rows = nullptr; ///< of `drawn`, where the next tree is
   SpeculationCounts made;
   /// When the last plain token came, where its step can be told from it.
   Clock::time_point last;
   bool timed = false, fresh = false;
+  /// Tokens since a tree brought more than one.
+  uint32_t sinceGain = UINT32_MAX;
 };
 
 } // namespace sprig

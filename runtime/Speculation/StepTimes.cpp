@@ -15,7 +15,7 @@ constexpr double kDisturbed = 2;
 constexpr double kNode = 0.12;
 /// Plain steps before they are believed; the first one touches memory that was
 /// never touched, and does not count.
-constexpr unsigned kEnough = 3;
+constexpr unsigned kEnough = 2;
 /// The first width that is tried is not above this; each next one not above
 /// twice what was measured.
 constexpr uint32_t kFirstWidth = 4;
@@ -41,21 +41,22 @@ void StepTimes::plain(double seconds) {
   else
     blend(single, seconds);
   for (Width &width : costs)
-    width.ratio -= kSink * std::max(0.0, width.ratio - 1);
+    width.seconds -= kSink * std::max(0.0, width.seconds - single);
 }
 
 void StepTimes::tree(uint32_t measured, double seconds) {
-  if (!known())
-    return;
   for (Width &width : costs)
     if (width.width == measured) {
-      const double ratio = seconds / single;
       ++width.steps;
-      if (width.steps == 1 || (width.steps == 2 && ratio < width.ratio))
-        width.ratio = ratio;
+      if (width.steps == 1 || (width.steps == 2 && seconds < width.seconds))
+        width.seconds = seconds;
       else
-        blend(width.ratio, ratio);
+        blend(width.seconds, seconds);
     }
+}
+
+double StepTimes::ratio(const Width &width) const {
+  return known() ? width.seconds / single : 0;
 }
 
 bool StepTimes::known() const { return plainSteps >= kEnough; }
@@ -73,16 +74,16 @@ double StepTimes::cost(uint32_t nodes) const {
   size_t at = 0;
   while (at + 1 < costs.size() && costs[at].width < nodes)
     ++at;
-  if (costs[at].ratio > 0)
-    return costs[at].ratio;
+  if (const double measured = ratio(costs[at]); measured > 0)
+    return measured;
   double belowWidth = 1, below = 1;
   for (size_t i = 0; i < at; ++i)
-    if (costs[i].ratio > 0)
-      belowWidth = costs[i].width, below = costs[i].ratio;
+    if (ratio(costs[i]) > 0)
+      belowWidth = costs[i].width, below = ratio(costs[i]);
   double slope = belowWidth > 1 ? (below - 1) / (belowWidth - 1) : kNode;
   for (size_t i = costs.size(); i-- > at + 1;)
-    if (costs[i].ratio > 0)
-      slope = (costs[i].ratio - below) / (costs[i].width - belowWidth);
+    if (ratio(costs[i]) > 0)
+      slope = (ratio(costs[i]) - below) / (costs[i].width - belowWidth);
   return below + std::max(0.0, slope) * (costs[at].width - belowWidth);
 }
 

@@ -19,7 +19,8 @@ public:
   /// A tree step of one of the widths took `seconds`.
   void tree(uint32_t width, double seconds);
 
-  /// Whether enough plain steps were measured to compare with.
+  /// Whether enough plain steps were measured to compare with; until then costs
+  /// are what is hoped for.
   bool known() const;
   double plain() const { return single; }
   /// Of the program that takes `nodes` nodes, in plain steps.
@@ -31,10 +32,12 @@ public:
 private:
   struct Width {
     uint32_t width;
-    double ratio; ///< to a plain step; 0: not measured
+    double seconds; ///< 0: not measured
     unsigned steps;
   };
   static void blend(double &value, double seen);
+  /// In plain steps; 0 where it was not measured.
+  double ratio(const Width &width) const;
 
   std::vector<Width> costs;
   double single = 0;

@@ -12,6 +12,7 @@ bool parseArguments(int argc, char **argv, Arguments &args, int &exitCode) {
       "llm-run model.sprig --tokens 1,2,3 --json\n"
       "llm-run model.sprig -f letter.txt --speculate=auto --stats\n"
       "llm-run model.sprig -p Hello --speculate=model --draft-model=small.sprig\n"
+      "llm-run model.sprig -p Hello --speculate=self --tree-rule=eagle\n"
       "llm-run model.sprig -f rules.txt -n 0 --save-session rules.session\n"
       "llm-run model.sprig --load-session rules.session -p \"May I?\"\n"
       "llm-run --list-devices");
@@ -49,6 +50,12 @@ bool parseArguments(int argc, char **argv, Arguments &args, int &exitCode) {
   options.number("--tree", args.tree, "N",
                  "Guesses of a step at most, with the token before them; 0: as "
                  "many as the package takes (0)");
+  options.text("--tree-rule", args.treeRule, "RULE",
+               "How trees grow of what self and heads say: comb, clover or "
+               "eagle (comb)");
+  options.flag("--draft-sampling", args.draftSampling,
+               "self or heads draw their guesses: tokens distributed as without "
+               "them, but not the same");
   options.flag("--chain", args.chain, "Guesses in a row, without branches");
   options.text("--adapter", args.adapter, "NAME",
                "Uses one of the package's adapters (llm-compile "

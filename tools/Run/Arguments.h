@@ -10,7 +10,7 @@ namespace sprig::tools {
 
 struct Arguments {
   std::string model, prompt, file, device, target, weights = "auto", cache;
-  std::string speculate = "off", draftModel;
+  std::string speculate = "off", draftModel, treeRule = "comb";
   std::string saveSession, loadSession, adapter;
   std::vector<uint32_t> tokens;
   std::vector<std::string> stops;
@@ -18,7 +18,7 @@ struct Arguments {
   double temperature = 0, topP = 1, minP = 0, penalty = 1, memoryLimit = 0;
   bool chat = false, ignoreEnd = false, json = false, listDevices = false,
        noCache = false, selfTest = false, special = false, stats = false,
-       poison = false, fragile = false, chain = false;
+       poison = false, fragile = false, chain = false, draftSampling = false;
 };
 
 /// False where the program ends with `exitCode`: help, or an error that was

@@ -121,6 +121,9 @@ def TreeVerifyPass : Pass<"llm-tree-verify", "ModuleOp"> {
       llm.kv_compact %kv base %base accepted %accepted count %count : ...
     ```
 
+    A draft that reads nothing but tokens (`llm-make-draft`) gets a form over the nodes of a tree as well, by which its
+    own trees grow level by level: `@guess_self_tree`, of the same arguments, whose result is the logits of all nodes.
+
     Run it last, on the function that lowering gets. Attention with a mask other than causal, or with hidden blocks, and
     appends with slots of their own are errors, or with `if-possible` remarks; a module that has a `@verify` keeps it.
   }];

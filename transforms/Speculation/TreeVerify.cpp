@@ -29,9 +29,10 @@ struct TreeVerifyPass final : llm::impl::TreeVerifyPassBase<TreeVerifyPass> {
       module.emitError("expects a function @forward(ids, positions, rows) -> logits, but got none");
       return signalPassFailure();
     }
-    if (Refusal refusal = check(forward); !refusal.op)
-      convert(forward);
-    else if (ifPossible)
+    if (Refusal refusal = check(forward); !refusal.op) {
+      addVerify(forward);
+      addDrafts(module);
+    } else if (ifPossible)
       remark::missed(refusal.op->getLoc(), remark::RemarkOpts::name("llm-tree-verify").category(kRemarkCategory))
           << ("no trees: " + refusal.why).str();
     else {
@@ -61,10 +62,17 @@ private:
     return refusal;
   }
 
-  static void convert(func::FuncOp forward) {
-    auto verify = cast<func::FuncOp>(forward->clone());
-    verify.setSymName("verify");
-    SymbolTable(forward->getParentOp()).insert(verify, std::next(forward->getIterator()));
+  /// A copy of `function` over the nodes of a tree, with the logits of all of them; arguments are those of @verify.
+  struct OverTree {
+    func::FuncOp function;
+    llvm::SetVector<Value> caches;
+    Value argument(unsigned number) { return function.getArgument(number); }
+  };
+  static OverTree overTree(func::FuncOp function, const Twine &name) {
+    OverTree made{cast<func::FuncOp>(function->clone()), {}};
+    func::FuncOp verify = made.function;
+    verify.setSymName(name.str());
+    SymbolTable(function->getParentOp()).insert(verify, std::next(function->getIterator()));
     OpBuilder builder(verify.getBody());
     Location loc = verify.getLoc();
     Block &entry = verify.getBody().front();
@@ -72,10 +80,9 @@ private:
 
     // (ids, positions, rows) ==> (tokens, parents, parameters, history, base)
     Value positions = entry.getArgument(1), rows = entry.getArgument(2);
-    Value tokens = entry.getArgument(0);
     Value parents = entry.insertArgument(1u, vector(ShapedType::kDynamic), loc);
-    Value parameters = entry.insertArgument(2u, vector(8), loc);
-    Value history = entry.insertArgument(3u, vector(ShapedType::kDynamic), loc);
+    entry.insertArgument(2u, vector(8), loc);
+    entry.insertArgument(3u, vector(ShapedType::kDynamic), loc);
     Value base = entry.insertArgument(4u, vector(1), loc);
     builder.setInsertionPointToStart(&entry);
     auto mask = TreeMaskOp::create(builder, loc, parents, base);
@@ -89,10 +96,9 @@ private:
       }
     entry.eraseArguments(5, 2);
 
-    llvm::SetVector<Value> caches;
     verify.walk([&](KVAppendOp append) {
       append.getBaseMutable().assign(base);
-      caches.insert(append.getCache());
+      made.caches.insert(append.getCache());
     });
     verify.walk([&](PreviousRowsOp previous) {
       previous.getParentsMutable().assign(parents);
@@ -108,17 +114,39 @@ private:
       attention.erase();
     });
 
-    auto exit = cast<func::ReturnOp>(entry.getTerminator());
-    builder.setInsertionPoint(exit);
-    auto drawn = TreeVerifyOp::create(builder, loc, exit.getOperand(0), tokens, parents, parameters, history, base);
-    for (Value cache : caches) {
+    verify.setFunctionType(builder.getFunctionType(entry.getArgumentTypes(), verify.getResultTypes()));
+    return made;
+  }
+
+  static void addVerify(func::FuncOp forward) {
+    OverTree tree = overTree(forward, "verify");
+    func::FuncOp verify = tree.function;
+    Location loc = verify.getLoc();
+    auto exit = cast<func::ReturnOp>(verify.getBody().front().getTerminator());
+    OpBuilder builder(exit);
+    Value base = tree.argument(4);
+    auto drawn = TreeVerifyOp::create(builder, loc, exit.getOperand(0), tree.argument(0), tree.argument(1),
+                                      tree.argument(2), tree.argument(3), base);
+    for (Value cache : tree.caches) {
       // Handles may live inside layers.
       auto handle = cache.getDefiningOp<KVOp>();
       Value own = cast<KVOp>(builder.clone(*handle)).getHandle();
       KVCompactOp::create(builder, loc, own, base, drawn.getAccepted(), drawn.getCount());
     }
     exit->setOperands(drawn.getResults());
-    verify.setFunctionType(builder.getFunctionType(entry.getArgumentTypes(), drawn.getResultTypes()));
+    verify.setFunctionType(builder.getFunctionType(verify.getArgumentTypes(), drawn.getResultTypes()));
+  }
+
+  /// Drafts that read tokens alone say at every node of a tree what may follow it.
+  static void addDrafts(ModuleOp module) {
+    for (auto draft : llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
+      if (!draft->hasAttr("llm.draft") || draft.getNumArguments() != 3 || draft.getNumResults() != 1 ||
+          check(draft).op)
+        continue;
+      func::FuncOp tree = overTree(draft, draft.getSymName() + "_tree").function;
+      tree->removeAttr("llm.draft");
+      tree->setAttr("llm.draft_tree", FlatSymbolRefAttr::get(draft.getSymNameAttr()));
+    }
   }
 };
 

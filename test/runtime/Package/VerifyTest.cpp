@@ -261,7 +261,13 @@ const Case kCases[] = {
        addDraft(p, 0, 1);
        p.targets[0]->programs.back()->width = 2;
      },
-     "expects drafts of width 1"},
+     "expects a control buffer of at least 5376 bytes, but got 256"},
+    {"DraftTreeTooWide",
+     [](PackageT &p) {
+       addDraft(p, 0, 1);
+       p.targets[0]->programs.back()->width = 65;
+     },
+     "expects trees of at most 64 nodes"},
     {"GuessOfOthers",
      [](PackageT &p) { p.targets[0]->programs[0]->guess = 1; },
      "the number of a guess for drafts alone"},

@@ -1,9 +1,12 @@
 // Each rule on a toy vocabulary, 200,000 draws: χ² of the first token against
 // the target, and of the first two together.
 #include "runtime/Speculation/Acceptance.h"
+#include "runtime/Speculation/DrawnTree.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <gtest/gtest.h>
 #include <random>
@@ -75,6 +78,45 @@ Verdict byRounds(const Models &models, size_t after, Draws draws,
   std::vector<uint32_t> children = drawChildren(draft, 3, draws, uniform);
   return acceptSampled(target.data(), draft.data(), kTokens, children.data(),
                        children.size(), draws, uniform);
+}
+
+/// What a draft says that names four tokens of six, and the weight of each that
+/// a drawn tree tells the device of its root.
+GuessRow rowOf(const Row &draft) {
+  std::array<uint32_t, kTokens> order;
+  for (uint32_t i = 0; i < kTokens; ++i)
+    order[i] = i;
+  std::sort(order.begin(), order.end(),
+            [&](uint32_t a, uint32_t b) { return draft[a] > draft[b]; });
+  GuessRow row;
+  for (size_t i = 0; i < 4; ++i)
+    row.add(order[i], float(draft[order[i]]));
+  return row;
+}
+Row weightsOf(const DrawnTree &tree) {
+  Row weights{};
+  for (uint32_t i = 0; i < format::kGuesses; ++i)
+    if (tree.rows()[i] != format::kNoGuess) {
+      float weight;
+      std::memcpy(&weight, tree.rows() + format::kGuesses + i, sizeof(weight));
+      weights[tree.rows()[i]] = double(weight);
+    }
+  return weights;
+}
+
+/// The path of the device: a tree is drawn from the likeliest alone, by noise
+/// of its own, and its rows are what the rule is told.
+Verdict byDrawnTree(const Models &models, size_t after, uint32_t branches,
+                    Uniform &uniform) {
+  static uint64_t place = 0;
+  PlacedUniform draws(17, ++place);
+  DrawnTree tree;
+  tree.reset(0);
+  EXPECT_TRUE(tree.grow(rowOf(models.draft[after]), 1, branches, draws));
+  Row target = models.target[after], weights = weightsOf(tree);
+  return acceptSampled(target.data(), weights.data(), kTokens,
+                       tree.cut().tokens.data() + 1, tree.cut().count - 1,
+                       Draws::Distinct, uniform);
 }
 
 /// The fixed tree: the three likeliest guesses, one draw, the child that has it.
@@ -149,8 +191,16 @@ TEST(AcceptanceTest, LosslessRulesKeepTheDistribution) {
        [](const Models &m, size_t after, Uniform &u) {
          return byRounds(m, after, Draws::Independent, u);
        }},
-      {"rounds, without", [](const Models &m, size_t after, Uniform &u) {
+      {"rounds, without",
+       [](const Models &m, size_t after, Uniform &u) {
          return byRounds(m, after, Draws::Distinct, u);
+       }},
+      {"a drawn chain",
+       [](const Models &m, size_t after, Uniform &u) {
+         return byDrawnTree(m, after, 1, u);
+       }},
+      {"a drawn tree", [](const Models &m, size_t after, Uniform &u) {
+         return byDrawnTree(m, after, 3, u);
        }}};
   uint64_t seed = 1;
   for (const auto &[name, rule] : rules)
@@ -160,6 +210,40 @@ TEST(AcceptanceTest, LosslessRulesKeepTheDistribution) {
       EXPECT_LT(seen.joint, kJoint) << name << " at " << temperature;
       EXPECT_GT(seen.kept, 0.5) << name << " at " << temperature;
     }
+}
+
+TEST(AcceptanceTest, DrawnTreesGrowByTheirFirstChildren) {
+  Models cold(0.7), plain(1);
+  PlacedUniform uniform(1, 2);
+  DrawnTree tree;
+  tree.reset(9);
+  ASSERT_TRUE(tree.grow(rowOf(plain.draft[0]), 0.7f, 2, uniform));
+  const uint32_t first = tree.last();
+  ASSERT_TRUE(tree.grow(rowOf(plain.draft[1]), 0.7f, 2, uniform));
+  const DraftTree::Cut &cut = tree.cut();
+  ASSERT_EQ(cut.count, 5u);
+  EXPECT_EQ(std::vector(cut.parents.begin(), cut.parents.begin() + 5),
+            (std::vector<int32_t>{-1, 0, 0, 1, 1}));
+  EXPECT_EQ(cut.tokens[0], 9u);
+  EXPECT_EQ(cut.tokens[1], first);
+  EXPECT_NE(cut.tokens[1], cut.tokens[2]);
+  EXPECT_EQ(cut.tokens[3], tree.last());
+  // The weights are those at the temperature, of the tokens that were named.
+  const Row weights = weightsOf(tree);
+  double named = 0, sum = 0;
+  for (size_t i = 0; i < kTokens; ++i) {
+    named += weights[i] > 0 ? cold.draft[0][i] : 0;
+    sum += weights[i];
+  }
+  EXPECT_NEAR(sum, 1, 1e-6);
+  for (size_t i = 0; i < kTokens; ++i)
+    if (weights[i] > 0)
+      EXPECT_NEAR(weights[i], cold.draft[0][i] / named, 1e-5);
+  // A row that says nothing ends it; so does a full tree.
+  EXPECT_FALSE(tree.grow(GuessRow(), 1, 2, uniform));
+  for (int i = 0; i < 40; ++i)
+    tree.grow(rowOf(plain.draft[2]), 1, 2, uniform);
+  EXPECT_EQ(tree.cut().count, format::kMostNodes);
 }
 
 TEST(AcceptanceTest, TypicalAcceptanceDoesNot) {

@@ -1,4 +1,5 @@
 // Trees of guesses, the draft that looks back, and the costs of steps.
+#include "runtime/Speculation/ChainRecord.h"
 #include "runtime/Speculation/NgramDraft.h"
 #include "runtime/Speculation/StepTimes.h"
 
@@ -135,6 +136,27 @@ TEST(NgramDraftTest, LearnsWhetherCopyingPays) {
   }
   EXPECT_GT(copying.confidence(20, false), 0.95f);
   EXPECT_LT(changing.confidence(2, false), 0.1f);
+}
+
+TEST(ChainRecordTest, LearnsHowLikelyAGuessIsThatWasCalledSoLikely) {
+  ChainRecord record;
+  record.reserve(8);
+  EXPECT_FLOAT_EQ(record.likely(0.9f, 0.9f), 0.9f);
+  std::vector<uint32_t> tokens = {1};
+  for (uint32_t i = 0; i < 60; ++i) {
+    // Called unlikely and right, then called likely and wrong.
+    record.begin(tokens.size());
+    record.add(5, 0.3f);
+    record.add(6, 0.9f);
+    for (uint32_t token : {5u, 7u}) {
+      tokens.push_back(token);
+      record.follow(tokens, true);
+    }
+  }
+  EXPECT_GT(record.likely(0.3f, 0.3f), 0.85f);
+  EXPECT_LT(record.likely(0.9f, 0.9f), 0.15f);
+  EXPECT_FLOAT_EQ(record.likely(0.6f, 0.6f), 0.6f); // none was called so
+  EXPECT_NEAR(record.agreement(), 0.5, 0.1);
 }
 
 TEST(StepTimesTest, EstimatesWhatWasNotMeasured) {

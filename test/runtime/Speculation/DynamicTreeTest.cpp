@@ -19,18 +19,21 @@ Path pathOf(const DraftTree &tree, uint32_t node) {
   return path;
 }
 
+struct Guess {
+  uint32_t token;
+  float probability;
+};
+
 class Table final : public Guesser {
 public:
   explicit Table(std::map<Path, std::vector<Guess>> given)
       : rows(std::move(given)) {}
-  Status guesses(const DraftTree &tree, const std::vector<uint32_t> &nodes,
-                 std::vector<std::vector<Guess>> &out) override {
+  Status guesses(const DraftTree &tree, std::span<const uint32_t> nodes,
+                 std::span<GuessRow> out) override {
     ++steps;
-    out.clear();
-    for (uint32_t node : nodes) {
-      auto found = rows.find(pathOf(tree, node));
-      out.push_back(found == rows.end() ? std::vector<Guess>() : found->second);
-    }
+    for (size_t i = 0; i < nodes.size(); ++i)
+      for (const Guess &guess : rows[pathOf(tree, nodes[i])])
+        out[i].add(guess.token, guess.probability);
     return {};
   }
   std::map<Path, std::vector<Guess>> rows;
@@ -61,7 +64,7 @@ TEST(DynamicTreeTest, CloverWorkedCase) {
   tree.reset(0, 8);
   CloverRule rule;
   rule.budget = 4;
-  ASSERT_TRUE(growClover(tree, table, rule).ok());
+  ASSERT_TRUE(TreeGrower().clover(tree, table, rule).ok());
   // a and b reach 0.8; then a.1 (.40) and b.1 (.09) are the likeliest two.
   EXPECT_EQ(paths(tree), (std::vector<Path>{{a}, {a, 1}, {b}, {b, 1}}));
   tree.rank();
@@ -76,7 +79,7 @@ TEST(DynamicTreeTest, CloverBudgetsOfLevels) {
   CloverRule rule;
   rule.budget = 4;
   rule.levels = {1};
-  ASSERT_TRUE(growClover(tree, table, rule).ok());
+  ASSERT_TRUE(TreeGrower().clover(tree, table, rule).ok());
   EXPECT_EQ(paths(tree), (std::vector<Path>{{a}, {a, 1}}));
 }
 
@@ -84,7 +87,7 @@ TEST(DynamicTreeTest, CloverDropsLessThanAQuarterOfTheFirst) {
   Table table({{{}, {{a, 0.6f}, {b, 0.14f}, {c, 0.13f}, {d, 0.13f}}}});
   DraftTree tree;
   tree.reset(0, 8);
-  ASSERT_TRUE(growClover(tree, table, CloverRule()).ok());
+  ASSERT_TRUE(TreeGrower().clover(tree, table, CloverRule()).ok());
   EXPECT_EQ(paths(tree), (std::vector<Path>{{a}}));
 }
 
@@ -99,7 +102,7 @@ TEST(DynamicTreeTest, EagleExpandsAndReranks) {
   EagleRule rule;
   rule.width = 2;
   rule.depth = 3;
-  ASSERT_TRUE(growEagle(tree, table, rule).ok());
+  ASSERT_TRUE(TreeGrower().eagle(tree, table, rule).ok());
   EXPECT_EQ(table.steps, 3);
   // Two by two on each level; {a,1} .30 and {b,1} .27 grow on, {a,2} .24 not.
   EXPECT_EQ(paths(tree),
@@ -119,15 +122,15 @@ TEST(DynamicTreeTest, EagleExpandsAndReranks) {
 
 TEST(DynamicTreeTest, AFailingDraftIsHeard) {
   struct Broken final : Guesser {
-    Status guesses(const DraftTree &, const std::vector<uint32_t> &,
-                   std::vector<std::vector<Guess>> &) override {
+    Status guesses(const DraftTree &, std::span<const uint32_t>,
+                   std::span<GuessRow>) override {
       return {StatusCode::DeviceError, "lost"};
     }
   } broken;
   DraftTree tree;
   tree.reset(0, 8);
-  EXPECT_EQ(growClover(tree, broken, {}).message(), "lost");
-  EXPECT_EQ(growEagle(tree, broken, {}).message(), "lost");
+  EXPECT_EQ(TreeGrower().clover(tree, broken, {}).message(), "lost");
+  EXPECT_EQ(TreeGrower().eagle(tree, broken, {}).message(), "lost");
 }
 
 } // namespace
