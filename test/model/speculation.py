@@ -2,24 +2,29 @@
 """Whether speculation gives the tokens of plain decoding: prompts × drafts × sampling on the default model.
 
 usage: speculation.py MODEL.sprig SHARED [--prompts 200] [--tokens 32] [--drafts ngram,self,heads,mixed]
-                      [--draft-model SMALL.sprig] [--results FILE.json] [--alternate] [--report]
+                      [--draft-model SMALL.sprig] [--tree-rule comb] [--results FILE.json] [--alternate] [--report]
 
 The package has the drafts `self` and `heads` (the latter with random weights) where they are asked for:
   random_heads.py heads.safetensors
   llm-compile model.gguf --draft=skip:8 --draft=heads:heads.safetensors -o model.sprig
-`mixed` is all three in one tree. SHARED is the folder of texts and references. Prompts are the reference prompts and passages of both texts; every other one
-is a passage that is begun a second time, so that there is something to copy. Greedy, and at temperature 0.8 with top-p 0.95
-(--alternate: one of the two, and one of the drafts, a prompt). With --results, what was compared stays known, and a run that was interrupted
-goes on; --report runs nothing and prints what is known. Ends with 0 only if all are equal; 77 where something is not there.
+`mixed` is all three in one tree. SHARED is the folder of texts and references. Prompts are the reference prompts and
+passages of both texts; every other one is a passage that is begun a second time, so that there is something to copy.
+Greedy, and at temperature 0.8 with top-p 0.95 (--alternate: one of the two, and one of the drafts, a prompt). All run in
+one process, whose session keeps the prompt. With --results, what was compared stays known, and a run that was
+interrupted goes on; --report runs nothing and prints what is known. Ends with 0 only if all are equal; 77 where
+something is not there.
 """
 import argparse
 import json
 import pathlib
-import subprocess
 import sys
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+import libsprig
+
 MIXED = "ngram,self,heads"
-SAMPLINGS = {"greedy": [], "sampled": ["--temperature=0.8", "--top-p=0.95", "--seed=11"]}
+SAMPLINGS = {"greedy": {}, "sampled": {"temperature": 0.8, "top_p": 0.95, "seed": 11}}
 
 
 def make_prompts(shared, count):
@@ -38,35 +43,44 @@ def make_prompts(shared, count):
     return prompts
 
 
-def run(args, prompt, sampling, extra):
-    command = [f"{args.bin}/llm-run", args.package, "-p", prompt, "-n", str(args.tokens), "--ignore-eos", "--json"]
-    done = subprocess.run(command + SAMPLINGS[sampling] + extra, capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"error: {' '.join(command)}: {done.stderr}")
-    return json.loads(done.stdout)
+def compare(session, args, prompt, wanted, sampling):
+    """What each draft in `wanted` gives, and whether it is what plain decoding gives."""
+    session.sample(**SAMPLINGS[sampling])
+    session.speculate("off")
+    plain = session.generate(prompt, args.tokens)["tokens"]
+    for draft in wanted:
+        session.speculate(MIXED if draft == "mixed" else draft, args.draft_model, tree_rule=args.tree_rule)
+        got = session.generate(prompt, args.tokens)
+        equal = got["tokens"] == plain
+        if not equal:
+            print(f"{sampling}, {draft}: expects {plain}, but got {got['tokens']}", file=sys.stderr)
+        yield draft, {"equal": equal, **{key: got[key] for key in ("steps", "trees", "drafted", "accepted")}}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("package")
     parser.add_argument("shared", type=pathlib.Path)
-    parser.add_argument("--bin", default=str(pathlib.Path(__file__).resolve().parents[2] / "build/bin"))
+    parser.add_argument("--library", type=pathlib.Path, default=ROOT / "build/lib/libsprig.so")
     parser.add_argument("--prompts", type=int, default=200)
     parser.add_argument("--tokens", type=int, default=32)
     parser.add_argument("--drafts", default="ngram,self,heads,mixed")
     parser.add_argument("--draft-model")
+    parser.add_argument("--tree-rule", default="comb")
     parser.add_argument("--results", type=pathlib.Path)
     parser.add_argument("--alternate", action="store_true")
     parser.add_argument("--report", action="store_true")
     args = parser.parse_args()
-    for needed in (pathlib.Path(args.package), args.shared / "reference/smollm2.json", args.shared / "text"):
+    for needed in (pathlib.Path(args.package), args.library, args.shared / "reference/smollm2.json",
+                   args.shared / "text"):
         if not needed.exists():
             print(f"skipped: {needed} is not there")
             sys.exit(77)
     done = json.loads(args.results.read_text()) if args.results and args.results.exists() else {}
-    differ = 0
     drafts = args.drafts.split(",")
-    for i, prompt in enumerate([] if args.report else make_prompts(args.shared, args.prompts)):
+    session = None if args.report else libsprig.Session(args.library, args.package)
+    for i, text in enumerate([] if args.report else make_prompts(args.shared, args.prompts)):
+        prompt = None
         for s, sampling in enumerate(SAMPLINGS):
             if args.alternate and s != i // 4 % 2:
                 continue
@@ -74,19 +88,15 @@ def main():
                       and not (args.alternate and d != i % len(drafts))]
             if not wanted:
                 continue
-            plain = run(args, prompt, sampling, [])["tokens"]
-            for draft in wanted:
-                extra = [f"--speculate={MIXED if draft == 'mixed' else draft}"] + (["--draft-model", args.draft_model] if args.draft_model else [])
-                got = run(args, prompt, sampling, extra)
-                equal = got["tokens"] == plain
-                if not equal:
-                    differ += 1
-                    print(f"prompt {i}, {sampling}, {draft}: expects {plain}, but got {got['tokens']}", file=sys.stderr)
-                done[f"{i}/{sampling}/{draft}"] = {"equal": equal, **got["speculation"]}
-                if args.results:
-                    aside = args.results.with_suffix(".part")
-                    aside.write_text(json.dumps(done))
-                    aside.replace(args.results)
+            prompt = prompt or session.tokenize(text)
+            for draft, row in compare(session, args, prompt, wanted, sampling):
+                done[f"{i}/{sampling}/{draft}"] = row
+        if prompt and args.results:
+            aside = args.results.with_suffix(".part")
+            aside.write_text(json.dumps(done))
+            aside.replace(args.results)
+    if session:
+        session.close()
     for sampling in SAMPLINGS:
         for draft in drafts:
             rows = [row for key, row in done.items() if key.endswith(f"/{sampling}/{draft}")]
