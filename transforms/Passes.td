@@ -147,7 +147,8 @@ def FuseQuantizePass : Pass<"llm-fuse-quantize", "func::FuncOp"> {
     %y = llm.linear %q, %w : tensor<?x576x!llm.q<i8, *:f32>>, tensor<192x576x!llm.q<i4, 64:f16>> -> tensor<?x192xf32>
     ```
 
-    A norm with other users stays, with a `missed` remark of category `llm`.
+    The same for `gated_activation` and `gated_linear`, which make the input of the down product. A norm, or a gate, with
+    other users stays, with a `missed` remark of category `llm`.
   }];
   let dependentDialects = ["LLMDialect"];
 }
@@ -193,15 +194,16 @@ def QuantizeActivationsPass : Pass<"llm-quantize-activations", "func::FuncOp"> {
   let summary = "Products that read integers, with a scale a token";
   let description = [{
     ```mlir
-    %y = llm.linear %x, %w : tensor<?x576xf32>, tensor<576x576xf16> -> tensor<?x576xf32>
+    %y = llm.linear %x, %w : tensor<?x576xf32>, tensor<576x576x!llm.q<i4, 64:f16>> -> tensor<?x576xf32>
     // ==>
     %q = llm.quantize %x : tensor<?x576xf32> -> tensor<?x576x!llm.q<i8, *:f32>>
-    %y = llm.linear %q, %w : tensor<?x576x!llm.q<i8, *:f32>>, tensor<576x576xf16> -> tensor<?x576xf32>
+    %y = llm.linear %q, %w : tensor<?x576x!llm.q<i8, *:f32>>, tensor<576x576x!llm.q<i4, 64:f16>> -> tensor<?x576xf32>
     ```
 
     Products that share an input share the quantised one. Heads have a scale each; with `group`, so have so many numbers of
-    a row that they divide. Runs before `llm-fuse-norm`: a product
-    with a folded norm is left, with a `missed` remark of category `llm`.
+    a row, which they have to divide. A product whose weight is not of integers (of the file, or by `llm-quantize-weights`
+    before this) would gain nothing and is left, with a `missed` remark of category `llm`; where there are only such, that is
+    an error. Runs before `llm-fuse-norm`: a product with a folded norm is left as well.
   }];
   let options = [
     Option<"bits", "bits", "unsigned", /*default=*/"8", "Of a number: 2 to 8">,

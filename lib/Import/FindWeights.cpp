@@ -36,6 +36,10 @@ public:
       if (tensors.leaveOut(stem + "."))
         weights.leftOut.push_back(stem);
     }
+    if (config.quantisation.method != QuantMethod::None && !anyQuantised)
+      tensors.fail("expects weights that are quantised as quantization_config "
+                   "says, but all are floats; without that key they are "
+                   "imported as they are");
     if (llvm::Error error = tensors.finish(config.architecture))
       return error;
     return weights;
@@ -110,6 +114,7 @@ private:
     found.weight.transposed = names.transposed;
     found.weight.quantised =
         findQuantised(config.quantisation, stem, all, columns, tensors);
+    anyQuantised |= bool(found.weight.quantised);
     if (found.weight.quantised)
       found.weight.tensor = found.weight.quantised->codes;
     else if (names.transposed)
@@ -272,6 +277,7 @@ private:
           (prefix + names.oneExpert + Twine(expert) + "." + name).str();
       if (std::optional<QuantisedMatrix> quantised = findQuantised(
               config.quantisation, stem, rows, columns, tensors)) {
+        anyQuantised = true;
         if (expert != 0) {
           found.otherQuantised.push_back(*quantised);
           continue;
@@ -294,6 +300,7 @@ private:
   const TensorNames &names;
   TensorTable &tensors;
   std::string root, prefix;
+  bool anyQuantised = false;
 };
 
 } // namespace

@@ -1,6 +1,9 @@
 #include "transforms/Prune/Rewrite.h"
 
+#include "lib/Quant/Affine.h"
 #include "lib/Weights/WeightTypes.h"
+#include "transforms/Quantize/KeptNumbers.h"
+#include "transforms/Quantize/PackedWeight.h"
 
 #include <Eigen/Cholesky>
 #include <Eigen/Core>
@@ -10,8 +13,35 @@ using namespace mlir;
 using namespace mlir::llm;
 namespace quant = sprig::quant;
 
+/// The scheme of a format of groups; none for all others.
+static std::optional<WeightScheme> schemeOf(RankedTensorType like) {
+  const auto format = storageFormatOf(like) ? std::nullopt : affineFormatOf(like);
+  const auto affine = format ? quant::affineOf(*format) : std::nullopt;
+  if (!affine || affine->kind == quant::AffineFormat::Kind::Book)
+    return std::nullopt;
+  return WeightScheme{affine->bits, int64_t(affine->group), affine->kind == quant::AffineFormat::Kind::Symmetric,
+                      cast<QuantizedType>(like.getElementType()).getSparsity()};
+}
+
+static FailureOr<Value> writeGroups(OpBuilder &builder, Location loc, WeightSpill &spill, StringRef name,
+                                    RankedTensorType like, WeightScheme scheme, const Matrix &matrix) {
+  const Sparsity fits = scheme.sparsity.of ? sparsityOf(matrix) : Sparsity();
+  if (fits.of != scheme.sparsity.of || fits.kept != scheme.sparsity.kept)
+    scheme.sparsity = Sparsity();
+  QuantizedRows rows{matrix.N, matrix.K, std::vector<int8_t>(matrix.numbers.size()),
+                     std::vector<GroupGrid>(size_t(matrix.N * scheme.groups(matrix.K))),
+                     scheme.sparsity.of ? keptNumbers(matrix, scheme.sparsity) : KeptNumbers()};
+  forRows(builder.getContext(), matrix.N, 16, [&](int64_t begin, int64_t end) {
+    for (int64_t n = begin; n < end; ++n)
+      roundRow(scheme, matrix.row(n), /*best=*/true, rows, n);
+  });
+  return writeQuantised(builder, loc, spill, name, like, scheme, rows);
+}
+
 FailureOr<Value> mlir::llm::writeLike(OpBuilder &builder, Location loc, WeightSpill &spill, StringRef name,
                                       RankedTensorType like, const Matrix &matrix) {
+  if (const auto scheme = schemeOf(like); scheme && matrix.K % quant::kAffineUnit == 0)
+    return writeGroups(builder, loc, spill, name, like, *scheme, matrix);
   MLIRContext *context = builder.getContext();
   SmallVector<int64_t> shape(like.getShape());
   shape.back() = matrix.K;
@@ -40,8 +70,10 @@ FailureOr<Value> mlir::llm::writeIndex(OpBuilder &builder, Location loc, WeightS
 }
 
 int64_t mlir::llm::blockOf(RankedTensorType type) {
-  const auto format = storageFormatOf(type);
-  return format ? quant::info(*format).blockElements : 1;
+  if (const auto format = storageFormatOf(type))
+    return quant::info(*format).blockElements;
+  // Groups may be short at the end of a row, whole units of codes may not.
+  return affineFormatOf(type) ? int64_t(quant::kAffineUnit) : 1;
 }
 
 SmallVector<int64_t> mlir::llm::largest(ArrayRef<double> scores, int64_t keep) {

@@ -9,8 +9,9 @@
 namespace mlir::llm {
 
 /// Writes a weight of other numbers (and perhaps of another width) in the format of `like`, where its blocks divide the
-/// new rows and it can be encoded, else as f16. Scales are those of least squared error. Gives it back at the builder's
-/// place.
+/// new rows and it can be encoded, else as f16. A format of groups stays one of as many bits a number and numbers a group,
+/// with scales in f16 and, where it is not symmetric, integer zero points; of N:M where the new numbers fit that. Scales
+/// are those of least squared error. Gives it back at the builder's place.
 FailureOr<Value> writeLike(OpBuilder &builder, Location loc, WeightSpill &spill, StringRef name, RankedTensorType like,
                            const Matrix &matrix);
 

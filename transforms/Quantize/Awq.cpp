@@ -9,7 +9,7 @@ using namespace mlir::llm;
 /// Steps of α from 0 to 1.
 static constexpr int kSteps = 20;
 /// Rows of a weight that decide: an even choice of about so many.
-static constexpr int64_t kRows = 96;
+static constexpr int64_t kRows = 48;
 
 /// Mean magnitudes by factor, as powers α, their largest and smallest as far from 1.
 static std::vector<double> scalesFor(const ScalableInput &input, const InputStatistics &x, double alpha) {
@@ -35,16 +35,21 @@ static Matrix sampleRows(const Matrix &all) {
   return some;
 }
 
-/// Σ (Wx − Q(W·s)/s·x)² of the sampled rows.
-static double errorWith(const ScalableInput &input, ArrayRef<Matrix> weights, const InputStatistics &x,
-                        const WeightScheme &scheme, ArrayRef<double> scales, MLIRContext *context) {
+std::vector<float> mlir::llm::scaledMoments(ArrayRef<float> gram, ArrayRef<double> scales) {
+  std::vector<float> moments(gram);
+  const size_t K = scales.size();
+  for (size_t i = 0; i < K; ++i)
+    for (size_t j = 0; j < K; ++j)
+      moments[i * K + j] /= float(scales[i] * scales[j]);
+  return moments;
+}
+
+/// Σ (Wx − Q(W·s)/s·x)² of the sampled rows, s being one a column.
+static double errorWith(ArrayRef<Matrix> weights, const InputStatistics &x, const WeightScheme &scheme,
+                        ArrayRef<double> scales, MLIRContext *context) {
   const int64_t K = x.width;
   // Rounding scaled columns costs what the moments of inputs divided by the scales say.
-  std::vector<float> moments(x.gram);
-  for (int64_t i = 0; i < K; ++i)
-    for (int64_t j = 0; j < K; ++j)
-      moments[size_t(i * K + j)] /=
-          float(scales[size_t(input.factorOf(i))] * scales[size_t(input.factorOf(j))]);
+  const std::vector<float> moments = scaledMoments(x.gram, scales);
   double error = 0;
   for (const Matrix &weight : weights) {
     Matrix scaled = weight;
@@ -53,8 +58,8 @@ static double errorWith(const ScalableInput &input, ArrayRef<Matrix> weights, co
     forRows(context, weight.N, 16, [&](int64_t begin, int64_t end) {
       for (int64_t n = begin; n < end; ++n) {
         for (int64_t k = 0; k < K; ++k)
-          scaled.row(n)[size_t(k)] *= float(scales[size_t(input.factorOf(k))]);
-        roundRow(scheme, scaled.row(n), /*best=*/false, rounded, n);
+          scaled.row(n)[size_t(k)] *= float(scales[size_t(k)]);
+        roundRowFor(scheme, scaled.row(n), moments, rounded, n);
       }
     });
     error += outputError(context, scheme, scaled, rounded, moments);
@@ -62,8 +67,10 @@ static double errorWith(const ScalableInput &input, ArrayRef<Matrix> weights, co
   return error;
 }
 
-LogicalResult mlir::llm::scaleForRounding(Operation *layer, const LayerStatistics &statistics,
-                                          const WeightScheme &scheme, WeightStore &store, WeightSpill &spill) {
+FailureOr<ColumnScales> mlir::llm::scaleForRounding(Operation *layer, const LayerStatistics &statistics,
+                                                    const WeightScheme &scheme, WeightStore &store,
+                                                    WeightSpill &spill) {
+  ColumnScales result;
   for (ScalableInput &input : scalableInputs(layer)) {
     auto found = statistics.find(input.products.front());
     if (found == statistics.end() || found->second->gram.empty())
@@ -76,16 +83,22 @@ LogicalResult mlir::llm::scaleForRounding(Operation *layer, const LayerStatistic
         return failure();
       weights.push_back(sampleRows(*weight));
     }
-    std::vector<double> best;
+    std::vector<double> best, bestColumns;
     double least = HUGE_VAL;
     for (int step = 0; step < kSteps; ++step) {
-      std::vector<double> scales = scalesFor(input, x, double(step) / kSteps);
-      const double error = errorWith(input, weights, x, scheme, scales, layer->getContext());
+      std::vector<double> scales = scalesFor(input, x, double(step) / kSteps), columns;
+      for (int64_t k = 0; k < x.width; ++k)
+        columns.push_back(scales[size_t(input.factorOf(k))]);
+      const double error = errorWith(weights, x, scheme, columns, layer->getContext());
       if (error < least)
-        least = error, best = std::move(scales);
+        least = error, best = std::move(scales), bestColumns = std::move(columns);
     }
-    if (!best.empty() && failed(scaleInput(input, best, spill)))
+    if (best.empty())
+      continue;
+    if (failed(scaleInput(input, best, spill)))
       return failure();
+    for (LinearOp product : input.products)
+      result[product] = bestColumns;
   }
-  return success();
+  return result;
 }

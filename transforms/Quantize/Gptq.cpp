@@ -54,8 +54,9 @@ FailureOr<InverseFactor> mlir::llm::invertMoments(ArrayRef<float> gram, int64_t 
 
 FailureOr<InverseFactor> mlir::llm::invertWithDamping(Operation *product, ArrayRef<float> gram, int64_t K,
                                                       double damping, bool byImportance) {
-  constexpr double kMost = 1;
-  for (double strength = damping; strength <= kMost; strength *= 10)
+  constexpr double kMost = 1, kFirst = 1e-4;
+  // None was asked for where `damping` is 0: it has a next one all the same.
+  for (double strength = damping; strength <= kMost; strength = std::max(10 * strength, kFirst))
     if (FailureOr<InverseFactor> found = invertMoments(gram, K, strength, byImportance); succeeded(found))
       return found;
   return product->emitOpError("expects inputs whose second moments can be inverted, but damping of ")

@@ -66,15 +66,18 @@ static FailureOr<Value> writeHalves(OpBuilder &builder, Location loc, WeightSpil
                    std::as_bytes(std::span(halves.data(), halves.size())));
 }
 
-/// %w: the parts put together, and what they stand for.
-static Value assembled(OpBuilder &builder, Location loc, RankedTensorType like, QuantizedType element, Value codes,
-                       ValueRange scales, ValueRange zeros, Value codebook, Value patterns = Value()) {
-  auto type = RankedTensorType::get(like.getShape(), element,
+/// The parts put together, in rows of K numbers.
+static Value assembled(OpBuilder &builder, Location loc, RankedTensorType like, int64_t K, QuantizedType element,
+                       Value codes, ValueRange scales, ValueRange zeros, Value codebook, Value patterns = Value()) {
+  auto type = RankedTensorType::get(likeWith(like, K, element).getShape(), element,
                                     LayoutAttr::get(builder.getContext(), LayoutKind::Packed));
-  Value whole = AssembleOp::create(builder, loc, type, codes, scales, zeros, codebook, patterns,
-                                   /*order=*/Value());
-  return DequantizeOp::create(builder, loc, RankedTensorType::get(like.getShape(), builder.getF32Type()), whole)
-      .getResult();
+  return AssembleOp::create(builder, loc, type, codes, scales, zeros, codebook, patterns, /*order=*/Value());
+}
+
+/// What they stand for.
+static Value dequantised(OpBuilder &builder, Location loc, Value whole) {
+  auto type = cast<RankedTensorType>(whole.getType());
+  return DequantizeOp::create(builder, loc, RankedTensorType::get(type.getShape(), builder.getF32Type()), whole);
 }
 
 FailureOr<Value> mlir::llm::writePacked(OpBuilder &builder, Location loc, WeightSpill &spill, StringRef name,
@@ -94,11 +97,20 @@ FailureOr<Value> mlir::llm::writePacked(OpBuilder &builder, Location loc, Weight
     return failure();
   auto element = QuantizedType::get(builder.getContext(), QuantCode::codebook(rows.bits), kLearnedCodebook, Sparsity(),
                                     ArrayRef<QuantLevel>());
-  return assembled(builder, loc, like, element, *codes, {}, {}, *book);
+  return dequantised(builder, loc, assembled(builder, loc, like, rows.K, element, *codes, {}, {}, *book));
 }
 
 FailureOr<Value> mlir::llm::writePacked(OpBuilder &builder, Location loc, WeightSpill &spill, StringRef name,
                                         RankedTensorType like, const WeightScheme &scheme, const QuantizedRows &rows) {
+  FailureOr<Value> whole = writeQuantised(builder, loc, spill, name, like, scheme, rows);
+  if (failed(whole))
+    return failure();
+  return dequantised(builder, loc, *whole);
+}
+
+FailureOr<Value> mlir::llm::writeQuantised(OpBuilder &builder, Location loc, WeightSpill &spill, StringRef name,
+                                           RankedTensorType like, const WeightScheme &scheme,
+                                           const QuantizedRows &rows) {
   const int64_t N = rows.N, K = rows.K, groups = scheme.groups(K);
   const Sparsity sparsity = scheme.sparsity;
   const int64_t stored = sparsity.of ? K / sparsity.of * sparsity.kept : K;
@@ -140,8 +152,8 @@ FailureOr<Value> mlir::llm::writePacked(OpBuilder &builder, Location loc, Weight
       return failure();
     patterns = *written;
   }
-  return assembled(builder, loc, like, scheme.type(builder.getContext()), *codes, *scales, zeros, /*codebook=*/Value(),
-                   patterns);
+  return assembled(builder, loc, like, K, scheme.type(builder.getContext()), *codes, *scales, zeros,
+                   /*codebook=*/Value(), patterns);
 }
 
 FailureOr<Value> mlir::llm::writeVector(OpBuilder &builder, Location loc, WeightSpill &spill, StringRef name,

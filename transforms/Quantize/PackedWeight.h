@@ -14,11 +14,15 @@ namespace mlir::llm {
 ///   %q = llm.assemble %codes scales(%scales …) … : … -> tensor<…, #llm.layout<packed>>
 ///   %w = llm.dequantize %q : … -> tensor<…xf32>
 ///
-/// of the shape of `like`. Gives back %w, which llm-fuse-dequantize removes again.
+/// with the leading dimensions of `like`. Gives back %w, which llm-fuse-dequantize removes again.
 FailureOr<Value> writePacked(OpBuilder &builder, Location loc, WeightSpill &spill, StringRef name,
                              RankedTensorType like, const WeightScheme &scheme, const QuantizedRows &rows);
 
-/// The same of indices into learned books: NAME.codes and NAME.book, a row of f16 for each row of the weight.
+/// The same without the last op: gives back %q.
+FailureOr<Value> writeQuantised(OpBuilder &builder, Location loc, WeightSpill &spill, StringRef name,
+                                RankedTensorType like, const WeightScheme &scheme, const QuantizedRows &rows);
+
+/// The same as writePacked of indices into learned books: NAME.codes and NAME.book, a row of f16 for each row of the weight.
 FailureOr<Value> writePacked(OpBuilder &builder, Location loc, WeightSpill &spill, StringRef name,
                              RankedTensorType like, const CodebookRows &rows);
 

@@ -89,8 +89,13 @@ private:
   }
 
   LogicalResult quantizeLayer(Operation *layer, const LayerStatistics &inputs) {
-    if (method == "awq" && failed(scaleForRounding(layer, inputs, scheme, *store, *spill)))
-      return failure();
+    scales.clear();
+    if (method == "awq") {
+      FailureOr<ColumnScales> found = scaleForRounding(layer, inputs, scheme, *store, *spill);
+      if (failed(found))
+        return failure();
+      scales = std::move(*found);
+    }
     inverses.clear();
     for (const auto &[product, statistics] : inputs)
       if (failed(quantizeProduct(product, statistics.get())))
@@ -148,11 +153,13 @@ private:
     if (failed(rows))
       return failure();
     if (!report.empty())
-      note(name, weight, *rows, inputs);
+      note(product, name, weight, *rows, inputs);
     return writePacked(builder, product->getLoc(), *spill, name, type, scheme, *rows);
   }
 
   FailureOr<QuantizedRows> round(Operation *product, const Matrix &weight, const InputStatistics *inputs) {
+    if (method == "awq" && inputs && !inputs->gram.empty())
+      return roundFor(weight, momentsOf(product, *inputs));
     if (method != "gptq")
       return roundRows(weight, /*best=*/method != "rtn");
     std::optional<InverseFactor> &inverse = inverses[inputs];
@@ -171,6 +178,22 @@ private:
     forRows(&getContext(), weight.N, 16, [&](int64_t begin, int64_t end) {
       for (int64_t n = begin; n < end; ++n)
         roundRow(scheme, weight.row(n), best, rows, n);
+    });
+    return rows;
+  }
+
+  /// Of the inputs that a product reads now: AWQ has divided some by its scales.
+  std::vector<float> momentsOf(Operation *product, const InputStatistics &inputs) const {
+    auto found = scales.find(product);
+    return found == scales.end() ? inputs.gram : scaledMoments(inputs.gram, found->second);
+  }
+
+  QuantizedRows roundFor(const Matrix &weight, ArrayRef<float> moments) {
+    QuantizedRows rows{weight.N, weight.K, std::vector<int8_t>(weight.numbers.size()),
+                       std::vector<GroupGrid>(size_t(weight.N * scheme.groups(weight.K))), kept};
+    forRows(&getContext(), weight.N, 16, [&](int64_t begin, int64_t end) {
+      for (int64_t n = begin; n < end; ++n)
+        roundRowFor(scheme, weight.row(n), moments, rows, n);
     });
     return rows;
   }
@@ -198,14 +221,15 @@ private:
     return *notes.back().getAsObject();
   }
 
-  void note(StringRef name, const Matrix &weight, const QuantizedRows &rows, const InputStatistics *inputs) {
+  void note(Operation *product, StringRef name, const Matrix &weight, const QuantizedRows &rows,
+            const InputStatistics *inputs) {
     llvm::json::Object &entry = note(name, weight, weightError(weight, rows));
-    // AWQ's weights meet inputs that were divided by its scales, which these moments are not.
-    if (!inputs || inputs->gram.empty() || method == "awq")
+    if (!inputs || inputs->gram.empty())
       return;
-    entry["output_error"] = outputError(&getContext(), scheme, weight, rows, inputs->gram);
+    const std::vector<float> moments = momentsOf(product, *inputs);
+    entry["output_error"] = outputError(&getContext(), scheme, weight, rows, moments);
     entry["rtn_output_error"] =
-        outputError(&getContext(), scheme, weight, roundRows(weight, /*best=*/false), inputs->gram);
+        outputError(&getContext(), scheme, weight, roundRows(weight, /*best=*/false), moments);
   }
 
   LogicalResult writeReport() {
@@ -223,6 +247,7 @@ private:
   WeightSpill *spill = nullptr;
   llvm::DenseSet<OpOperand *> finished;
   std::map<const InputStatistics *, std::optional<InverseFactor>> inverses; ///< of one layer
+  ColumnScales scales;                                                      ///< of AWQ, in one layer
   llvm::json::Array notes;
 };
 

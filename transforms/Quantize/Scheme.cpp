@@ -3,6 +3,7 @@
 #include "lib/Quant/Affine.h"
 #include "lib/Quant/Half.h"
 
+#include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
 
@@ -83,26 +84,18 @@ static double errorOf(const GroupGrid &grid, ArrayRef<float> w, ArrayRef<float> 
   return sum;
 }
 
-GroupGrid mlir::llm::bestGrid(const WeightScheme &scheme, ArrayRef<float> w, ArrayRef<float> importance) {
-  GroupGrid best = rangeGrid(scheme, w);
-  if (best.scale == 0)
-    return best;
-  double least = errorOf(best, w, importance, HUGE_VAL);
-  const auto consider = [&](const GroupGrid &grid) {
-    if (grid.scale == 0)
-      return;
-    if (const double error = errorOf(grid, w, importance, least); error < least)
-      best = grid, least = error;
-  };
+/// Calls `consider` for ranges clipped by up to a half, for symmetric codes of either sign of the scale, else with the
+/// zero point next to the range's own as well.
+template <typename Consider> static void forClippedGrids(const WeightScheme &scheme, ArrayRef<float> w, Consider consider) {
   constexpr int kSteps = 24;
   if (scheme.symmetric) {
-    const float top = best.scale * scheme.most();
+    const float top = rangeGrid(scheme, w).scale * scheme.most();
     for (int i = 0; i <= kSteps; ++i) {
       const float magnitude = top * (1.08f - 0.58f * float(i) / kSteps);
       consider(symmetricGrid(scheme, magnitude / scheme.most()));
       consider(symmetricGrid(scheme, -magnitude / scheme.most()));
     }
-    return best;
+    return;
   }
   const auto [low, high] = std::minmax_element(w.begin(), w.end());
   const float bottom = std::min(*low, 0.0f), top = std::max(*high, 0.0f);
@@ -114,7 +107,74 @@ GroupGrid mlir::llm::bestGrid(const WeightScheme &scheme, ArrayRef<float> w, Arr
       if (grid.zero >= 0 && grid.zero <= grid.most)
         consider(grid);
     }
+}
+
+GroupGrid mlir::llm::bestGrid(const WeightScheme &scheme, ArrayRef<float> w, ArrayRef<float> importance) {
+  GroupGrid best = rangeGrid(scheme, w);
+  if (best.scale == 0)
+    return best;
+  double least = errorOf(best, w, importance, HUGE_VAL);
+  forClippedGrids(scheme, w, [&](const GroupGrid &grid) {
+    if (grid.scale == 0)
+      return;
+    if (const double error = errorOf(grid, w, importance, least); error < least)
+      best = grid, least = error;
+  });
   return best;
+}
+
+GroupGrid mlir::llm::bestGridFor(const WeightScheme &scheme, ArrayRef<float> w, const float *moments, int64_t stride) {
+  const GroupGrid whole = rangeGrid(scheme, w);
+  if (whole.scale == 0)
+    return whole;
+  // The whole sum takes as many steps as the group has numbers, for each of them: it decides among a few.
+  constexpr size_t kTried = 6;
+  const auto count = ptrdiff_t(w.size());
+  std::vector<float> diagonal(w.size());
+  for (size_t i = 0; i < w.size(); ++i)
+    diagonal[i] = moments[ptrdiff_t(i) * (stride + 1)];
+  std::vector<std::pair<double, GroupGrid>> tried = {{errorOf(whole, w, diagonal, HUGE_VAL), whole}};
+  forClippedGrids(scheme, w, [&](const GroupGrid &grid) {
+    const double limit = tried.size() < kTried ? HUGE_VAL : tried.back().first;
+    const double error = grid.scale == 0 ? HUGE_VAL : errorOf(grid, w, diagonal, limit);
+    if (!(error < limit))
+      return;
+    if (tried.size() == kTried)
+      tried.pop_back();
+    tried.insert(llvm::upper_bound(tried, error, [](double value, const auto &entry) { return value < entry.first; }),
+                 {error, grid});
+  });
+  using Rows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  const Eigen::Map<const Rows, 0, Eigen::OuterStride<>> H(moments, count, count, Eigen::OuterStride<>(stride));
+  Eigen::VectorXf lost(count);
+  GroupGrid best = whole;
+  double least = HUGE_VAL;
+  for (const auto &[error, grid] : tried) {
+    for (ptrdiff_t i = 0; i < count; ++i)
+      lost[i] = w[size_t(i)] - grid.round(w[size_t(i)]);
+    if (const double sum = double(lost.dot(H * lost)); sum < least)
+      best = grid, least = sum;
+  }
+  return best;
+}
+
+void mlir::llm::roundRowFor(const WeightScheme &scheme, ArrayRef<float> w, ArrayRef<float> gram, QuantizedRows &into,
+                            int64_t row) {
+  const int64_t K = into.K, group = scheme.groupOf(K), groups = scheme.groups(K);
+  if (!into.kept.empty()) {
+    std::vector<float> diagonal(static_cast<size_t>(K));
+    for (int64_t k = 0; k < K; ++k)
+      diagonal[size_t(k)] = gram[size_t(k * K + k)];
+    return roundRow(scheme, w, /*best=*/true, into, row, diagonal);
+  }
+  for (int64_t g = 0; g < groups; ++g) {
+    const int64_t first = g * group;
+    const ArrayRef<float> numbers = w.slice(size_t(first), size_t(std::min(group, K - first)));
+    const GroupGrid grid = bestGridFor(scheme, numbers, gram.data() + first * K + first, K);
+    into.grids[size_t(row * groups + g)] = grid;
+    for (auto [i, x] : llvm::enumerate(numbers))
+      into.codes[size_t(row * K + first) + i] = int8_t(int(grid.code(x)));
+  }
 }
 
 void mlir::llm::roundRow(const WeightScheme &scheme, ArrayRef<float> w, bool best, QuantizedRows &into, int64_t row,

@@ -43,6 +43,10 @@ GroupGrid rangeGrid(const WeightScheme &scheme, ArrayRef<float> w, float clip = 
 /// `importance` has a number for each of `w`.
 GroupGrid bestGrid(const WeightScheme &scheme, ArrayRef<float> w, ArrayRef<float> importance = {});
 
+/// Of those grids the one that loses least of what the group adds to outputs: eᵀHe of the errors e, H being Σ xxᵀ of the
+/// group's inputs, numbers `stride` apart from row to row. Those that look best by the diagonal of H are tried.
+GroupGrid bestGridFor(const WeightScheme &scheme, ArrayRef<float> w, const float *moments, int64_t stride);
+
 /// Which numbers of a weight `NxK` are kept: 1 or 0 for each. Empty: all.
 using KeptNumbers = std::vector<uint8_t>;
 
@@ -75,6 +79,10 @@ struct QuantizedRows {
 /// of the numbers that `into` keeps.
 void roundRow(const WeightScheme &scheme, ArrayRef<float> w, bool best, QuantizedRows &into, int64_t row,
               ArrayRef<float> importance = {});
+
+/// The same with the grids of bestGridFor, for inputs of the second moments `gram` [K, K]; of a row of which only some
+/// numbers are kept, with the best ones by its diagonal.
+void roundRowFor(const WeightScheme &scheme, ArrayRef<float> w, ArrayRef<float> gram, QuantizedRows &into, int64_t row);
 
 } // namespace mlir::llm
 

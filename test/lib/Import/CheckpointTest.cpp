@@ -174,6 +174,17 @@ TEST_F(CheckpointTest, AWQKeepsItsBits) {
   EXPECT_EQ(type, "tensor<32x32x!llm.q<u4, 16:f16 zero u4>, #llm.layout<awq>>");
 }
 
+TEST_F(CheckpointTest, RefusesASchemeThatNoTensorHas) {
+  for (const char *scheme :
+       {R"({"quant_method": "gptq", "bits": 4, "group_size": 16})",
+        R"({"quant_method": "awq", "bits": 4, "group_size": 16})",
+        R"({"quant_method": "fp8"})"}) {
+    config["quantization_config"] = json::parse(scheme);
+    EXPECT_MESSAGE(refusal(), "expects weights that are quantised as "
+                              "quantization_config says, but all are floats");
+  }
+}
+
 TEST_F(CheckpointTest, RefusesSchemesByName) {
   quantise(false);
   const json before = config;

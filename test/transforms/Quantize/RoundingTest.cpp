@@ -138,6 +138,37 @@ TEST_F(RoundingTest, FactorsInvertTheMoments) {
   EXPECT_TRUE(failed(invertMoments(bad, K, 0.05, false)));
 }
 
+/// Moments of one direction cannot be inverted as they are: no damping, then more and more, and an end to it.
+TEST_F(RoundingTest, DampingOfNothingIsGivenUp) {
+  constexpr int64_t K = 16;
+  context.loadDialect<LLMDialect>();
+  OwningOpRef<ModuleOp> module(ModuleOp::create(UnknownLoc::get(&context)));
+  std::string message;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) { message = diagnostic.str(); });
+  std::vector<float> gram(size_t(K * K), 1);
+  EXPECT_TRUE(failed(invertMoments(gram, K, /*damping=*/0, false)));
+  EXPECT_TRUE(succeeded(invertWithDamping(*module, gram, K, /*damping=*/0, false)));
+  std::fill(gram.begin(), gram.end(), NAN);
+  EXPECT_TRUE(failed(invertWithDamping(*module, gram, K, /*damping=*/0, false)));
+  EXPECT_NE(message.find("damping of 1.0"), std::string::npos) << message;
+}
+
+/// Ranges are clipped where the outputs lose least by it, not the weight.
+TEST_F(RoundingTest, GridsForInputsLoseLessOfTheOutput) {
+  constexpr int64_t K = 160;
+  const Matrix weight = randomMatrix(40, K, /*heavy=*/2);
+  const std::vector<float> gram = correlatedMoments(K, 400);
+  for (const WeightScheme &scheme : kSchemes) {
+    SCOPED_TRACE(::testing::Message() << scheme.bits << " bits, group " << scheme.group);
+    const QuantizedRows best = roundAll(scheme, weight, true);
+    QuantizedRows rows = best;
+    for (int64_t n = 0; n < weight.N; ++n)
+      roundRowFor(scheme, weight.row(n), gram, rows, n);
+    EXPECT_LT(outputError(&context, scheme, weight, rows, gram), outputError(&context, scheme, weight, best, gram));
+    EXPECT_GE(weightError(scheme, weight, rows), weightError(scheme, weight, best));
+  }
+}
+
 /// What GPTQ is for: less error behind the product, though more in the weight.
 TEST_F(RoundingTest, GptqLosesLessOfTheOutput) {
   constexpr int64_t K = 160;
