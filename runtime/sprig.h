@@ -342,6 +342,30 @@ SPRIG_API sprig_code sprig_session_next(sprig_session *session,
 /* Forgets what was sampled beyond the last token taken. */
 SPRIG_API sprig_code sprig_session_stop(sprig_session *session);
 
+/*===-- Endless generation: past the end of the context ------------------===
+ *
+ * When the context is full the first tokens and the last ones stay, and those
+ * between them are forgotten (docs/endless.md). */
+
+typedef struct sprig_endless {
+  size_t struct_bytes;
+  uint32_t sinks;  /* first tokens that stay; 4 */
+  uint32_t window; /* last tokens that stay; 0 (default): half of the rest */
+} sprig_endless;
+
+SPRIG_API void sprig_endless_init(sprig_endless *endless);
+/* From here on no call fails with SPRIG_CONTEXT because the sequence outgrows
+ * the context, trees that are wider than what is left of it excepted. The tokens
+ * do not depend on how they were fed, nor on speculation. NULL: the context is
+ * the end again. SPRIG_INVALID_ARGUMENT where sinks and window leave no room,
+ * SPRIG_UNSUPPORTED for a package that was compiled without llm-compile
+ * --endless. */
+SPRIG_API sprig_code sprig_session_set_endless(sprig_session *session,
+                                               const sprig_endless *endless);
+/* Tokens of the sequence that were forgotten so far; its length counts them
+ * still. */
+SPRIG_API size_t sprig_session_evicted(const sprig_session *session);
+
 /*===-- Speculation: guesses verified in one step --------------------------===
  *
  * Drafts guess the next tokens as a tree, and one step of the device says which

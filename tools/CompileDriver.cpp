@@ -240,6 +240,9 @@ LogicalResult Driver::runPasses(StringRef pipeline, StringRef temp) {
 
 LogicalResult Driver::makePlan() {
   std::string pipeline = "builtin.module(";
+  if (options.endless)
+    pipeline +=
+        "llm-make-evict{context=" + std::to_string(options.context) + "},";
   if (options.treeNodes > 0)
     pipeline += "llm-tree-verify{if-possible=true},";
   pipeline += "plan-pipeline{kernels=false context=" +

@@ -35,6 +35,7 @@ struct CompileOptions {
   /// only where the module has a function @verify of its own.
   int64_t treeNodes = 0;
   int64_t largestBinding = 0; ///< bytes; 0: what the targets promise
+  bool endless = false; ///< a program that makes room in a full context
   /// Tokens that the reference evaluator runs, for the self-test of a package;
   /// unset: 16, but none where decoding a weight for it would take a gigabyte.
   std::optional<int64_t> selfTestTokens;

@@ -29,6 +29,7 @@ Examples:
   llm-compile model.gguf -o model.sprig --kv=8 --context=8192
   llm-compile model.gguf -o w3.mlir --emit=llm --quantize=w:3,group:64,method:mse
   llm-compile model.gguf -o wide.sprig --tree=64
+  llm-compile model.gguf -o endless.sprig --endless
   llm-compile model.gguf -o fast.sprig --draft=skip:auto --calibrate=book.txt
   llm-compile MiMo-7B/ -o fast.sprig --draft=heads:mtp
   llm-compile model.gguf -o tuned.sprig --adapter=my-lora
@@ -212,6 +213,9 @@ int main(int argc, char **argv) {
                  "can verify in one step (llm-run --speculate); 0: no trees")
       ->check(CLI::Range(0, 64))
       ->capture_default_str();
+  app.add_flag("--endless", options.endless,
+               "a program that makes room when the context is full, so that "
+               "'llm-run --endless' generates on");
   app.add_option("--draft", drafts,
                  "what guesses ahead, as part of the package (llm-run "
                  "--speculate): of the model itself, sharing its weights and "

@@ -119,7 +119,8 @@ public:
     const RunReport report = {args,  info,   result,      counts,
                               text,  generated, loadSeconds, firstTokenSeconds,
                               clock.ofProcessor() - firstTokenProcessor,
-                              sprig_session_device_bytes(session.get())};
+                              sprig_session_device_bytes(session.get()),
+                              sprig_session_evicted(session.get())};
     if (args.json)
       std::puts(jsonReport(report).c_str());
     else
@@ -200,7 +201,13 @@ private:
       draftModel.reset(opened);
       speculation.draft_model = opened;
     }
-    return sprig_session_set_adapter(created, args.adapter.c_str()) ==
+    sprig_endless endless;
+    sprig_endless_init(&endless);
+    endless.sinks = uint32_t(std::min<uint64_t>(args.sinks, UINT32_MAX));
+    endless.window = uint32_t(std::min<uint64_t>(args.window, UINT32_MAX));
+    return (!args.endless ||
+            sprig_session_set_endless(created, &endless) == SPRIG_OK) &&
+           sprig_session_set_adapter(created, args.adapter.c_str()) ==
                SPRIG_OK &&
            sprig_session_set_sampling(created, &sampling) == SPRIG_OK &&
            sprig_session_set_speculation(created, &speculation) == SPRIG_OK;
@@ -401,6 +408,8 @@ int main(int argc, char **argv) {
       !args.prompt.empty() + !args.file.empty() + !args.tokens.empty();
   if (prompts > 1)
     return fail("expects one of -p, -f and --tokens, but got several");
+  if (!args.endless && (args.sinks != 4 || args.window != 0))
+    return fail("expects --endless with --sinks or --window, but got none");
   if (!args.draftModel.empty() && args.speculate == "off")
     return fail("expects --speculate=model or auto with --draft-model, but got "
                 "off");

@@ -39,6 +39,10 @@ FailureOr<AttentionSpec> AttentionSpec::fromAttr(DictionaryAttr attr,
   reader.maybe("parts", spec.parts, 0);
   reader.maybe("tree", spec.tree, 0, sprig::format::kMostNodes);
   reader.maybe("hidden", spec.hidden, 0, spec.split);
+  reader.maybe("block_size", spec.blocks.size, 0);
+  reader.maybe("block_local", spec.blocks.local, 1);
+  reader.maybe("block_first", spec.blocks.first, 0);
+  reader.maybe("block_stride", spec.blocks.stride, 0);
   if (spec.tree && spec.tokens != 1)
     reader.fail("expects one token a workgroup in a tree, but got " +
                 Twine(spec.tokens));
@@ -74,6 +78,10 @@ DictionaryAttr AttentionSpec::toAttr(MLIRContext *context) const {
       .add("parts", parts)
       .add("tree", tree)
       .add("hidden", hidden)
+      .add("block_size", blocks.size)
+      .add("block_local", blocks ? blocks.local : 0)
+      .add("block_first", blocks.first)
+      .add("block_stride", blocks.stride)
       .done();
 }
 
@@ -161,6 +169,10 @@ AttentionSpec::interface(const TargetProfile &profile,
     interface.key += " bias";
   if (hidden)
     interface.key += llvm::formatv(" hidden {0}", hidden);
+  if (blocks)
+    interface.key += llvm::formatv(" blocks {0} local {1} first {2} stride {3}",
+                                   blocks.size, blocks.local, blocks.first,
+                                   blocks.stride);
   interface.name = KernelInterface::nameFor(
       llvm::formatv("attention_{0}x{1}_t{2}", heads, headSize, tokens).str(),
       interface.key);

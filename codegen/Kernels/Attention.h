@@ -9,7 +9,9 @@
 // cache, tokens? = tokens that one workgroup serves, parts? = splits that a
 // step may see: they are computed by workgroups of their own, tree? = width of
 // a step whose rows are the nodes of a tree, bias? = scores fall with the distance
-// (ALiBi, arXiv 2108.12409), hidden? = first positions that no token sees}. Bindings: q f32 [T][H·E]; control; keys, values of
+// (ALiBi, arXiv 2108.12409), hidden? = first positions that no token sees, block_size?, block_local?, block_first?,
+// block_stride?: blocks of positions that a token sees (#llm.blocks); chunks in
+// which it sees none are skipped}. Bindings: q f32 [T][H·E]; control; keys, values of
 // the layer's cache (KvFormat.h); y f32 [T][H·EV]; with `parts` also the partial
 // results [T][H][parts][E] and their (maximum, sum of weights)
 // [T][H][parts][2]; with `tree` its table (TreeTable.h); with `bias` a slope for
@@ -32,6 +34,7 @@
 #ifndef SPRIG_CODEGEN_KERNELS_ATTENTION_H
 #define SPRIG_CODEGEN_KERNELS_ATTENTION_H
 
+#include "codegen/Kernels/BlockShape.h"
 #include "codegen/Kernels/Registry.h"
 
 namespace mlir::llm {
@@ -48,6 +51,7 @@ struct AttentionSpec {
   int64_t valueSize = 0; ///< 0: headSize
   int64_t hidden = 0;    ///< first positions that no token sees
   bool bias = false;
+  BlockShape blocks;
 
   static FailureOr<AttentionSpec> fromAttr(DictionaryAttr spec,
                                            EmitError emitError);

@@ -9,7 +9,7 @@ AttentionBuilder::AttentionBuilder(KernelBuilder &builder,
       numbers(numbers), heads(spec.groupHeads()),
       range(builder,
             {spec.capacity, spec.window, spec.sinks, spec.split, spec.tree,
-             AttentionSlots::tree(spec), spec.hidden},
+             AttentionSlots::tree(spec), spec.hidden, spec.blocks},
             AttentionSlots::control) {
   firstHead = b.mul(b.groupId(0), heads);
   keyHead = b.div(firstHead, spec.heads / spec.kvHeads);
@@ -47,6 +47,28 @@ Value AttentionBuilder::score(int64_t query, Value product, Value position,
   return b.select(visible, score, b.constant(AttentionRange::kHidden));
 }
 
+Values AttentionBuilder::roundIfSeen(Value at, ValueRange carried) {
+  Values sees;
+  Value any;
+  for (Value limit : limits) {
+    sees.push_back(range.seesAny(limit, at, chunk));
+    any = any ? b.bitOr(any, sees.back()) : sees.back();
+  }
+  return b.choose(
+      any,
+      [&] {
+        Values next = round(at, carried);
+        for (int64_t q = 0; q < queries(); ++q)
+          for (int64_t i = 0; i < carriedOf(); ++i) {
+            Value &value = next[q * carriedOf() + i];
+            value = b.select(sees[size_t(q / heads)], value,
+                             carried[q * carriedOf() + i]);
+          }
+        return next;
+      },
+      [&] { return Values(carried.begin(), carried.end()); });
+}
+
 Values AttentionBuilder::walk(Value split) {
   Value begin = b.mul(split, spec.split);
   Value end = b.min(b.add(begin, spec.split), limits.back());
@@ -61,6 +83,8 @@ Values AttentionBuilder::walk(Value split) {
     empty.append(emptyFold(b, numbers));
   Values state = b.loop(
       begin, end, b.index(chunk), empty, [&](Value at, ValueRange carried) {
+        if (spec.blocks)
+          return roundIfSeen(at, carried);
         Values next = round(at, carried);
         if (spec.tokens == 1)
           return next;

@@ -68,6 +68,8 @@ protected:
 
 private:
   Values walk(Value split);
+  /// A round where a token sees anything of the chunk; else what was carried.
+  Values roundIfSeen(Value at, ValueRange carried);
   /// The query's result, from the sums of all that it sees.
   void storeResult(int64_t query, ArrayRef<Value> state);
   void storeParts(const Values &state);

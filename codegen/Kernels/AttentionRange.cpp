@@ -45,7 +45,25 @@ Value AttentionRange::sees(Value limit, Value position) {
       near = b.bitOr(near, b.less(position, shape.sinks));
     visible = b.bitAnd(visible, near);
   }
+  if (shape.blocks)
+    visible = b.bitAnd(visible,
+                       seesBlock(limit, b.div(position, shape.blocks.size)));
   return visible;
+}
+
+Value AttentionRange::seesBlock(Value limit, Value block) {
+  const BlockShape &blocks = shape.blocks;
+  // A token is at the last position that it sees.
+  Value own = b.div(b.sub(b.max(limit, b.index(1)), b.index(1)), blocks.size);
+  Value seen = b.less(own, b.add(block, blocks.local));
+  if (blocks.first)
+    seen = b.bitOr(seen, b.less(block, blocks.first));
+  if (blocks.stride) {
+    Value behind = b.sub(b.max(own, block), block);
+    seen = b.bitOr(seen,
+                   b.equal(b.rem(behind, blocks.stride), b.index(0)));
+  }
+  return seen;
 }
 
 Value AttentionRange::reaches(Value limit, Value begin, int64_t length) {
@@ -56,7 +74,17 @@ Value AttentionRange::reaches(Value limit, Value begin, int64_t length) {
 }
 
 Value AttentionRange::seesAny(Value limit, Value begin, int64_t length) {
-  return b.bitAnd(b.less(begin, limit), reaches(limit, begin, length));
+  Value seen = b.bitAnd(b.less(begin, limit), reaches(limit, begin, length));
+  if (!shape.blocks)
+    return seen;
+  // All blocks that it may touch.
+  Value first = b.div(begin, shape.blocks.size),
+        last = b.div(b.add(begin, length - 1), shape.blocks.size), any;
+  for (int64_t i = 0; i <= (length - 2) / shape.blocks.size + 1; ++i) {
+    Value block = seesBlock(limit, b.min(b.add(first, i), last));
+    any = any ? b.bitOr(any, block) : block;
+  }
+  return b.bitAnd(seen, any);
 }
 
 Value AttentionRange::spans(Value limit, Value split) {

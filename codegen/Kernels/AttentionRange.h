@@ -3,6 +3,7 @@
 #ifndef SPRIG_CODEGEN_KERNELS_ATTENTIONRANGE_H
 #define SPRIG_CODEGEN_KERNELS_ATTENTIONRANGE_H
 
+#include "codegen/Kernels/BlockShape.h"
 #include "codegen/Kernels/StepControl.h"
 #include "codegen/Kernels/TreeTable.h"
 
@@ -14,6 +15,7 @@ struct AttentionShape {
   int64_t tree = 0;         ///< width of a step of tree nodes
   unsigned treeBinding = 0; ///< of its table
   int64_t hidden = 0;       ///< first positions that no token sees
+  BlockShape blocks = {};
   /// Splits below the first one that the step's window reaches exist too, for
   /// the sinks.
   bool fromStart() const { return window == 0 || sinks != 0; }
@@ -53,6 +55,8 @@ public:
 
 private:
   Value windowStart(Value limit);
+  /// Whether a token with `limit` sees block `block`, of those up to its own.
+  Value seesBlock(Value limit, Value block);
 
   KernelBuilder &b;
   AttentionShape shape;

@@ -14,6 +14,7 @@
 #include "codegen/Kernels/IntegerRows.h"
 #include "codegen/Kernels/JoinHeads.h"
 #include "codegen/Kernels/KernelBuilder.h"
+#include "codegen/Kernels/KvEvict.h"
 #include "codegen/Kernels/Linear.h"
 #include "codegen/Kernels/Norm.h"
 #include "codegen/Kernels/Read.h"
@@ -83,6 +84,7 @@ constexpr Family kFamilies[] = {
     familyOf<IntegerLinearSpec>(),
     familyOf<JoinHeadsSpec>(),
     familyOf<KvCompactSpec>(),
+    familyOf<KvEvictSpec>(),
     familyOf<LinearSpec>(),
     familyOf<NormSpec>(),
     familyOf<QuantizeRowsSpec>(),

@@ -109,25 +109,10 @@ Values Builder::rotate(unsigned binding, Value start, Value word) {
     return numbers;
   for (int64_t i = 0; i < pack; ++i) {
     Value element = b.add(b.mul(word, pack), i);
-    // The pair's index, whether this is its first number, the other's place.
-    Value pair, first, other;
-    if (s.interleaved) {
-      pair = b.div(element, 2);
-      first = b.equal(b.rem(element, 2), b.index(0));
-      other = b.bitXor(element, b.index(1));
-    } else {
-      pair = b.rem(element, s.dims / 2);
-      first = b.less(element, s.dims / 2);
-      other = b.select(
-          first, b.add(element, s.dims / 2),
-          b.sub(b.max(element, b.index(s.dims / 2)), b.index(s.dims / 2)));
-    }
-    Value inside = b.less(element, s.dims);
-    pair = b.select(inside, pair, b.index(0));
-    Value partner =
-        b.load(binding, b.add(start, b.select(inside, other, element)));
-    Value turned = table->turn(numbers[i], partner, first, pair);
-    numbers[i] = b.select(inside, turned, numbers[i]);
+    RopePair pair = ropePair(b, element, s.dims, s.interleaved);
+    Value partner = b.load(binding, b.add(start, pair.partner));
+    Value turned = table->turn(numbers[i], partner, pair.first, pair.index);
+    numbers[i] = b.select(pair.inside, turned, numbers[i]);
   }
   return numbers;
 }

@@ -2,6 +2,27 @@
 
 namespace mlir::llm {
 
+RopePair ropePair(KernelBuilder &b, Value element, int64_t dims,
+                  bool interleaved) {
+  RopePair found;
+  Value other;
+  if (interleaved) {
+    found.index = b.div(element, 2);
+    found.first = b.equal(b.rem(element, 2), b.index(0));
+    other = b.bitXor(element, b.index(1));
+  } else {
+    found.index = b.rem(element, dims / 2);
+    found.first = b.less(element, dims / 2);
+    other = b.select(
+        found.first, b.add(element, dims / 2),
+        b.sub(b.max(element, b.index(dims / 2)), b.index(dims / 2)));
+  }
+  found.inside = b.less(element, dims);
+  found.index = b.select(found.inside, found.index, b.index(0));
+  found.partner = b.select(found.inside, other, element);
+  return found;
+}
+
 Type RopeTable::elementType(KernelBuilder &b, const KernelInterface &interface,
                             unsigned binding) {
   bool viewed = interface.bindings[binding].texel != TexelFormat::None;

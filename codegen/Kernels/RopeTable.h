@@ -7,6 +7,16 @@
 
 namespace mlir::llm {
 
+/// Where number `element` of a head stands in its rotation.
+struct RopePair {
+  Value inside;  ///< whether it is rotated at all
+  Value index;   ///< of its pair
+  Value first;   ///< whether it is the pair's first number
+  Value partner; ///< the other number's element; its own where it is not inside
+};
+RopePair ropePair(KernelBuilder &b, Value element, int64_t dims,
+                  bool interleaved);
+
 class RopeTable {
 public:
   /// The element type of binding `binding` of `interface`: pairs, or numbers

@@ -46,6 +46,8 @@ Value FlatFunction::queryOf(KVAppendOp append) const {
 }
 
 Value FlatFunction::logits() const {
+  if (!returned)
+    return {};
   Value result = resolve(returned);
   if (auto verify = result.getDefiningOp<TreeVerifyOp>())
     return resolve(verify.getLogits());

@@ -22,7 +22,7 @@ public:
   ArrayRef<FlatOp> ops() const { return flat; }
   /// What a layer's argument or result stands for.
   Value resolve(Value value) const;
-  /// The (first) operand of the return.
+  /// The (first) operand of the return; null where there is none.
   Value result() const { return returned; }
   /// The hidden state behind the logits, of a function that returns it too;
   /// null otherwise.
@@ -30,7 +30,8 @@ public:
   /// What the last layer leaves; null where there is no layer.
   Value lastOutput() const { return last; }
   func::FuncOp function() const { return source; }
-  /// The logits: the result, or what the result's tree_verify draws from.
+  /// The logits: the result, or what the result's tree_verify draws from; null
+  /// of a function that returns nothing.
   Value logits() const;
 
   /// The query of the attention that reads the cache which `append` fills, or

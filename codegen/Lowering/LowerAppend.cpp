@@ -4,7 +4,7 @@
 #include "codegen/Kernels/AttentionSchedule.h"
 #include "codegen/Kernels/RopeAppend.h"
 #include "codegen/Lowering/OpLowerings.h"
-#include <cmath>
+#include "codegen/Lowering/RopeFrequencies.h"
 
 namespace mlir::llm {
 namespace {
@@ -32,33 +32,6 @@ LogicalResult lowerSlice(ProgramLowering &p, SliceOp op) {
 bool sameRotation(RopeOp a, RopeOp b) {
   return a.getFrequencies() == b.getFrequencies() &&
          a->getAttrDictionary() == b->getAttrDictionary();
-}
-
-/// Frequencies of a rotation, in radians a position: one set, or that of
-/// positions from `long_from` on behind it.
-FailureOr<SmallVector<double>> frequenciesOf(RopeOp rope, int64_t dims,
-                                             int64_t sets) {
-  double scale = rope.getScale() ? rope.getScale()->convertToDouble() : 1.0;
-  SmallVector<double> list;
-  if (rope.getBase()) {
-    double base = rope.getBase()->convertToDouble();
-    for (int64_t i = 0; i < dims / 2; ++i)
-      list.push_back(scale * std::pow(base, -2.0 * double(i) / double(dims)));
-    return list;
-  }
-  auto weight = rope.getFrequencies().getDefiningOp<WeightOp>();
-  auto values = weight && weight.isInline()
-                    ? dyn_cast<DenseFPElementsAttr>(weight.getValueAttr())
-                    : nullptr;
-  if (!values)
-    return rope.emitOpError(
-        "expects frequencies that are inline, but got others");
-  for (const APFloat &value :
-       llvm::make_range(values.value_begin<APFloat>(),
-                        std::next(values.value_begin<APFloat>(),
-                                  sets * (dims / 2))))
-    list.push_back(scale * value.convertToDouble());
-  return list;
 }
 
 /// The rotation tables of `rope` as a tensor of the module.

@@ -62,9 +62,13 @@ FailureOr<Counts> countsFor(ProgramLowering &p, const AttentionSpec &spec,
 /// Scores, and values weighed by them, over all that a token may see; every
 /// workgroup reads the keys and values of its head.
 ContextWork workOf(const AttentionSpec &spec, int64_t width) {
-  const int64_t seen = spec.window ? std::min(spec.window + spec.sinks,
-                                              spec.capacity)
-                                   : spec.capacity;
+  int64_t seen = spec.window ? std::min(spec.window + spec.sinks,
+                                        spec.capacity)
+                             : spec.capacity;
+  if (const BlockShape &blocks = spec.blocks)
+    seen = std::min(seen, (blocks.local + blocks.first) * blocks.size +
+                              (blocks.stride ? spec.capacity / blocks.stride
+                                             : 0));
   const int64_t tiles = llvm::divideCeilSigned(width, spec.tokens);
   const KvFormat format = KvFormat::named(spec.kv);
   const int64_t head =
@@ -125,6 +129,9 @@ LogicalResult lowerAnyAttention(ProgramLowering &p, AttentionT op, Value tree) {
   spec.valueSize = shorterValue(op.getCache().getType());
   spec.bias = bool(op.getBias());
   spec.hidden = op.getFirst().value_or(0);
+  if (BlockMaskAttr blocks = op.getBlocksAttr())
+    spec.blocks = {blocks.getSize(), blocks.getLocal(), blocks.getFirst(),
+                   blocks.getStride()};
   if (failed(chooseSplits(p, spec, op)))
     return failure();
   SmallVector<Operand> operands = {
@@ -146,9 +153,8 @@ LogicalResult lowerAnyAttention(ProgramLowering &p, AttentionT op, Value tree) {
 }
 
 LogicalResult lowerAttention(ProgramLowering &p, AttentionOp op) {
-  if (op.getMask() != MaskKind::Causal || op.getBlocks())
-    return op.emitOpError(
-        "expects a causal mask without blocks, but got another");
+  if (op.getMask() != MaskKind::Causal)
+    return op.emitOpError("expects a causal mask, but got another");
   FailureOr<Value> tree = treeOf(p, op, op.getPositions(), /*base=*/{});
   return failed(tree) ? failure() : lowerAnyAttention(p, op, *tree);
 }

@@ -69,6 +69,11 @@ struct LowerToPlan final : impl::LowerToPlanPassBase<LowerToPlan> {
     std::optional<FlatFunction> trees;
     if (verify)
       trees.emplace(verify);
+    // Made by llm-make-evict, where generation goes on past the context.
+    auto evict = module.lookupSymbol<func::FuncOp>("evict");
+    std::optional<FlatFunction> room;
+    if (evict)
+      room.emplace(evict);
     FailureOr<ArrayAttr> drafts = describeDrafts(module);
     if (failed(drafts))
       return failure();
@@ -88,7 +93,8 @@ struct LowerToPlan final : impl::LowerToPlanPassBase<LowerToPlan> {
     }
     for (auto [name, profile] : llvm::zip_equal(targets, profiles))
       if (failed(lowerTarget(module, name, profile, *shape, flat,
-                             trees ? &*trees : nullptr, guesses, draftTrees,
+                             trees ? &*trees : nullptr,
+                             room ? &*room : nullptr, guesses, draftTrees,
                              weights)))
         return failure();
     describeModel(module, function, *shape);
@@ -101,6 +107,8 @@ struct LowerToPlan final : impl::LowerToPlanPassBase<LowerToPlan> {
     function.erase();
     if (verify)
       verify.erase();
+    if (evict)
+      evict.erase();
     for (auto cache : llvm::make_early_inc_range(module.getOps<KVCacheOp>()))
       cache.erase();
     return success();
@@ -155,6 +163,7 @@ struct LowerToPlan final : impl::LowerToPlanPassBase<LowerToPlan> {
                             const TargetProfile &profile,
                             const LoweringShape &shape,
                             const FlatFunction &flat, const FlatFunction *trees,
+                            const FlatFunction *room,
                             ArrayRef<FlatFunction> guesses,
                             ArrayRef<DraftTree> draftTrees,
                             WeightTable &weights) {
@@ -177,6 +186,10 @@ struct LowerToPlan final : impl::LowerToPlanPassBase<LowerToPlan> {
               ProgramLowering(target, *trees, plan::ProgramKind::verify, width)
                   .run()))
         return failure();
+    if (room &&
+        failed(
+            ProgramLowering(target, *room, plan::ProgramKind::evict, 1).run()))
+      return failure();
     for (auto [number, guess] : llvm::enumerate(guesses))
       if (failed(ProgramLowering(target, guess, plan::ProgramKind::draft, 1,
                                  int64_t(number))

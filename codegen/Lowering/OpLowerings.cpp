@@ -8,7 +8,7 @@ static const llvm::StringMap<OpLowering> &table() {
     for (ArrayRef<OpLoweringRow> list :
          {appendLowerings(), attentionLowerings(), draftLowerings(),
           elementwiseLowerings(),
-          embeddingLowerings(), expertLowerings(), headLowerings(),
+          embeddingLowerings(), evictLowerings(), expertLowerings(), headLowerings(),
           integerLowerings(),
           linearLowerings(), normLowerings(), treeLowerings()})
       for (const OpLoweringRow &row : list)

@@ -36,6 +36,7 @@ ArrayRef<OpLoweringRow> attentionLowerings();
 ArrayRef<OpLoweringRow> draftLowerings();
 ArrayRef<OpLoweringRow> elementwiseLowerings();
 ArrayRef<OpLoweringRow> embeddingLowerings();
+ArrayRef<OpLoweringRow> evictLowerings();
 ArrayRef<OpLoweringRow> expertLowerings();
 ArrayRef<OpLoweringRow> headLowerings();
 ArrayRef<OpLoweringRow> integerLowerings();

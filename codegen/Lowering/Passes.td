@@ -73,6 +73,8 @@ def LowerToPlanPass : Pass<"llm-lower-to-plan", "ModuleOp"> {
     Where `llm-tree-verify` has made a function `@verify`, programs of the kind `verify` come out of it, for the widths
     from 2 to `tree-nodes`.
 
+    Where `llm-make-evict` has made a function `@evict`, a program of the kind `evict` comes out of it.
+
     An operation that has no kernel is an error that names it.
 
     ```mlir

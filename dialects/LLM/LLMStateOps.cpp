@@ -192,11 +192,51 @@ LogicalResult PreviousRowsOp::verify() {
   return success();
 }
 
+int64_t KVEvictOp::getTurnedDims() {
+  return static_cast<int64_t>(
+      getDims().value_or(getCache().getType().getKeyWidth()));
+}
+
 LogicalResult KVEvictOp::verify() {
-  int64_t keep = getKeep().getType().getDimSize(0),
-          capacity = getCache().getType().getCapacity();
-  if (keep > capacity) // C1
+  KVType cache = getCache().getType();
+  int64_t capacity = cache.getCapacity(), width = cache.getKeyWidth();
+  if (getKeep() && getKeep().getType().getDimSize(0) > capacity) // C1
     return emitOpError("expects to keep at most ")
-           << capacity << " slots, but got " << keep;
+           << capacity << " slots, but got "
+           << getKeep().getType().getDimSize(0);
+  const bool moves = getSinks() && getDrop();
+  if (moves == static_cast<bool>(getKeep()) ||
+      static_cast<bool>(getSinks()) != static_cast<bool>(getDrop())) // C2
+    return emitOpError("expects slots to keep, or sinks and how many slots "
+                       "behind them to drop, but got ")
+           << (getKeep() ? "both" : "neither");
+  if (getKeep() && (turns() || getHadamard())) // C2
+    return emitOpError("expects sinks and drop beside a rotation, but got "
+                       "slots to keep");
+  if (getBase() && getFrequencies()) // C3
+    return emitOpError("expects a base or frequencies, but got both");
+  if (getBase() && !(number(*getBase()) > 0)) // C3
+    return emitOpError("expects a positive base, but got ")
+           << number(*getBase());
+  const int64_t dims = getTurnedDims();
+  if (turns() && (dims < 2 || dims % 2 || dims > width)) // C3
+    return emitOpError("expects an even number of dims from 2 to ")
+           << width << ", but got " << dims;
+  if (getFrequencies()) { // C4
+    ArrayRef<int64_t> shape = getFrequencies().getType().getShape();
+    if (shape.empty() || differ(shape.back(), dims / 2))
+      return emitOpError("expects ")
+             << dims / 2 << " frequencies in a row, but got "
+             << shapeText(shape);
+  }
+  if (getHadamard()) { // C5
+    const auto block = static_cast<int64_t>(*getHadamard());
+    if (!turns() || block < 1 || !llvm::isPowerOf2_64(uint64_t(block)) ||
+        width % block)
+      return emitOpError("expects a Hadamard block that is a power of two and "
+                         "divides ")
+             << width << ", behind a rotation, but got " << block
+             << (turns() ? "" : " without one");
+  }
   return success();
 }

@@ -104,8 +104,9 @@ def LLM_AttentionOp : LLM_AttentionBase<"attention"> {
     A causal query sees positions up to its own; with `window(W)` only the last `W`
     of these, its own among them, and the first `sinks`. `chunked` attention sees
     the positions up to its own in its own chunk of `W`, `full` attention every
-    position in the cache. `blocks` takes away more, `first(F)` the positions below
-    `F`. A query that sees nothing gives zeros. `bias` holds ALiBi slopes.
+    position in the cache. `blocks` (`#llm.blocks`) hides further keys, whose blocks
+    are skipped: they are not read; `first(F)` hides the positions below `F`. A query
+    that sees nothing gives zeros. `bias` holds ALiBi slopes.
 
     - (C1) `q` is `TxHxE` with the cache's `E`, and `G` divides `H`.
     - (C2) softcap is positive.
@@ -149,9 +150,9 @@ def LLM_TreeAttentionOp
           "'mask' is two words a row", "query", "mask", "::mlir::llm::maskType($_self)">]> {
   let summary = "Attention of a tree of draft tokens over a cache";
   let description = [{
-    As `llm.attention`, but what a query sees is: every slot below `base` (within
-    the window and from `first` on, by position), and slot `base + j` where bit `j` of
-    its mask row is set.
+    As `llm.attention`, but what a query sees is: every slot below `base`, and slot
+    `base + j` where bit `j` of its mask row is set; of these, by position, what the
+    window and `blocks` show, from `first` on.
 
     - (C1) `q` is `TxHxE` with the cache's `E`, and `G` divides `H`.
     - (C2) softcap is positive.
@@ -169,21 +170,22 @@ def LLM_TreeAttentionOp
   let arguments = !con((ins LLM_FloatTensor:$query, Arg<LLM_KVType, "", [LLM_KVRead]>:$cache,
                             LLM_I32Scalar:$base, RankedTensorOf<[I32]>:$mask,
                             LLM_I32Vector:$positions, Optional<LLM_FloatVector>:$bias),
-                       attentionAttributes, (ins OptionalAttr<LLM_I64Attr>:$first));
+                       attentionAttributes,
+                       (ins OptionalAttr<LLM_BlockMaskAttr>:$blocks, OptionalAttr<LLM_I64Attr>:$first));
   let builders = [
     OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$query, "::mlir::Value":$cache, "::mlir::Value":$base,
                    "::mlir::Value":$mask, "::mlir::Value":$positions, "::mlir::Value":$bias,
                    "::mlir::FloatAttr":$scale, "::mlir::FloatAttr":$softcap, "::mlir::IntegerAttr":$window,
                    "::mlir::IntegerAttr":$sinks), [{
       build($_builder, $_state, type, query, cache, base, mask, positions, bias, scale, softcap, window, sinks,
-            /*first=*/::mlir::IntegerAttr());
+            /*blocks=*/::mlir::llm::BlockMaskAttr(), /*first=*/::mlir::IntegerAttr());
     }]>,
   ];
   let assemblyFormat = [{
     $query `,` $cache `base` $base `mask` $mask `at` $positions
     (`bias` `(` $bias^ `:` type($bias) `)`)?
     `scale` `(` custom<Float>($scale) `)` (`softcap` `(` custom<Float>($softcap)^ `)`)?
-    (`window` `(` $window^ `)`)? (`sinks` `(` $sinks^ `)`)? (`first` `(` $first^ `)`)? attr-dict
+    (`window` `(` $window^ `)`)? (`sinks` `(` $sinks^ `)`)? (`blocks` $blocks^)? (`first` `(` $first^ `)`)? attr-dict
     `:` type($query) `,` type($cache)
   }];
 }
@@ -243,21 +245,52 @@ def LLM_PreviousRowsOp
   let hasVerifier = 1;
 }
 
-def LLM_KVEvictOp : LLM_Op<"kv_evict", []> {
+def LLM_KVEvictOp : LLM_Op<"kv_evict", [AttrSizedOperandSegments]> {
   let summary = "Keep only some slots of a cache";
   let description = [{
-    Slot `keep[i]` moves to slot `i`; `keep` ascends. Positions stay with their
-    keys.
+    With `keep`, slot `keep[i]` moves to slot `i`; `keep` ascends. Positions stay with
+    their keys.
+
+    With `sinks` and `drop`, slots `sinks` to `sinks + drop - 1` go (StreamingLLM, arXiv
+    2309.17453): those behind them move up by `drop`, and so do their positions, so
+    that slots and positions stay the same and no position grows past the context.
+    Keys that `llm.rope` turned are turned back by `drop` positions: `base`,
+    `frequencies`, `dims`, `scale` and `interleaved` are those of that rotation, and
+    none of them stands for keys that were not turned. `hadamard` is the block of an
+    `llm.hadamard` that keys went through behind it. A quantised cache quantises again.
 
     - (C1) there are not more slots to keep than the cache has.
+    - (C2) there is `keep`, or there are `sinks` and `drop`; slots that are kept one
+      by one are not turned.
+    - (C3) there are not a base and frequencies; a base is positive; `dims` is even,
+      positive and at most `E`.
+    - (C4) frequencies have `dims/2` elements, or rows of so many, of which the first
+      counts.
+    - (C5) a Hadamard block is a power of two that divides `E`, behind a rotation.
 
     ```mlir
     llm.kv_evict %kv keep %keep : !llm.kv<3x64, f16, f16, 2048>, tensor<?xi32>
+    llm.kv_evict %kv sinks(%s) drop(%d) base(10000.0) : !llm.kv<3x64, f16, f16, 2048>
     ```
   }];
-  let arguments = (ins Arg<LLM_KVType, "", [LLM_KVRead, LLM_KVWrite]>:$cache, LLM_I32Vector:$keep);
-  let assemblyFormat = "$cache `keep` $keep attr-dict `:` type($cache) `,` type($keep)";
+  let arguments = (ins Arg<LLM_KVType, "", [LLM_KVRead, LLM_KVWrite]>:$cache, Optional<LLM_I32Vector>:$keep,
+                       Optional<LLM_I32Scalar>:$sinks, Optional<LLM_I32Scalar>:$drop,
+                       Optional<RankedTensorOf<[F32, F64]>>:$frequencies, OptionalAttr<F32Attr>:$base,
+                       OptionalAttr<LLM_I64Attr>:$dims, OptionalAttr<F32Attr>:$scale,
+                       UnitAttr:$interleaved, OptionalAttr<LLM_I64Attr>:$hadamard);
+  let assemblyFormat = [{
+    $cache (`keep` $keep^)? (`sinks` `(` $sinks^ `)`)? (`drop` `(` $drop^ `)`)?
+    (`base` `(` custom<Float>($base)^ `)`)? (`frequencies` `(` $frequencies^ `:` type($frequencies) `)`)?
+    (`dims` `(` $dims^ `)`)? (`scale` `(` custom<Float>($scale)^ `)`)? (`interleaved` $interleaved^)?
+    (`hadamard` `(` $hadamard^ `)`)? attr-dict `:` type($cache) (`,` type($keep)^)?
+  }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Keys are turned by what they are nearer to the first.
+    bool turns() { return getBase() || getFrequencies(); }
+    /// Elements of a head that turn.
+    int64_t getTurnedDims();
+  }];
 }
 
 #endif // LLM_STATE_OPS_TD

@@ -51,7 +51,7 @@ def Plan_BufferKind : Plan_Enum<"BufferKind", "what a buffer is for", [
 
 def Plan_ProgramKind : Plan_Enum<"ProgramKind", "what a step leaves behind", [
   I32EnumAttrCase<"append", 0>, I32EnumAttrCase<"sample", 1>, I32EnumAttrCase<"logits", 2>,
-  I32EnumAttrCase<"verify", 3>, I32EnumAttrCase<"draft", 4>]>;
+  I32EnumAttrCase<"verify", 3>, I32EnumAttrCase<"draft", 4>, I32EnumAttrCase<"evict", 5>]>;
 
 // Bits: 1 read, 2 write.
 def Plan_Access : Plan_Enum<"Access", "how a kernel touches a binding", [

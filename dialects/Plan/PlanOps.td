@@ -186,7 +186,8 @@ def Plan_ProgramOp : Plan_Op<"program", [
     the last valid row, draws the next token and advances the control block; `logits` leaves the logits of all rows;
     `verify` takes the tokens as nodes of a tree, accepts what sampling would have drawn, and advances behind that.
     `draft` does what `sample` does by the function that makes the `guess`-th guess of the module's `plan.drafts`; a
-    draft of several tokens takes them as nodes of a tree and draws nothing.
+    draft of several tokens takes them as nodes of a tree and draws nothing. `evict` takes no tokens and
+    makes room in the caches.
 
     Dispatches with no barrier between them may run at the same time and in any order. The runtime separates programs:
     the first command sees everything that was submitted before.

@@ -28,6 +28,8 @@ enum ControlWord : uint32_t {
   Rounds = 14,       ///< `verify`: not 0 where the guesses were drawn (Guesses.h) and are kept by the multi-round rule
   Adapter = 15,      ///< of the package's adapters, from 1; 0: none
   Parents = 16,      ///< `verify`: 64 bytes, node by node, low byte first: the parent, kNoParent at a root
+  Sinks = Parents,       ///< `evict`, which has no tree: slots that stay at the start, …
+  Dropped = Parents + 1, ///< … and those behind them that go
   Path = 32,         ///< `verify`: 64 bytes, the accepted nodes in order
   Depths = 48,       ///< `verify`: 64 bytes, the depth of each node; kernels write and read them
   ControlWords = 64

@@ -143,6 +143,8 @@ Status verifyPrograms(const format::Target &target) {
                      " nodes");
     if (!guesses && program->guess() != 0)
       return corrupt(where, ": expects the number of a guess for drafts alone");
+    if (program->kind() == format::ProgramKind::evict && program->width() != 1)
+      return corrupt(where, ": expects width 1 for what makes room");
     if (!seen.insert({uint32_t(program->kind()), program->width(),
                       program->guess()})
              .second)

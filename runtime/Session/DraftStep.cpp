@@ -27,7 +27,7 @@ Result<uint32_t> Session::guess(const format::Draft &draft, uint32_t count,
   if (!draft.repeats())
     count = std::min(count, draft.count());
   // A guess needs a slot for the token before it.
-  count = std::min(count, capacity() - filled);
+  count = std::min(count, room());
   if (count == 0)
     return 0u;
   uint64_t last = 0;
@@ -38,7 +38,7 @@ Result<uint32_t> Session::guess(const format::Draft &draft, uint32_t count,
     if (!step.ok())
       return step.status();
     // The later ones go on from what the one before them left.
-    StepInput given = input(filled, &known.back(), 1);
+    StepInput given = input(slots(), &known.back(), 1);
     given.guesses = true;
     Result<uint64_t> number = queue->submit(**step, i == 0 ? &given : nullptr);
     if (!number.ok())
@@ -51,7 +51,7 @@ Result<uint32_t> Session::guess(const format::Draft &draft, uint32_t count,
     return status;
   const uint32_t vocabulary = owner->metadata().model()->vocabulary();
   for (uint32_t i = 0; i < count; ++i) {
-    tokens[i] = buffers.token(filled + 1 + i);
+    tokens[i] = buffers.token(slots() + 1 + i);
     if (tokens[i] >= vocabulary)
       return Status(StatusCode::DeviceError,
                     concat("expects a token id below ", vocabulary,

@@ -54,14 +54,14 @@ Status Session::guessNext(const format::Draft &draft, uint32_t index,
                           uint32_t token, GuessRow &row) {
   if (Status status = checkGuess(); !status.ok())
     return status;
-  if (uint64_t(filled) + index >= capacity())
+  if (index >= room())
     return {StatusCode::Context,
             concat("the context of ", capacity(), " tokens is full")};
   if (!draft.repeats() && index >= draft.count())
     return {StatusCode::InvalidArgument,
             concat("expects guesses below ", draft.count(), " of the draft '",
                    draft.name()->string_view(), "', but got ", index)};
-  const StepInput given = input(filled + index, &token, 1);
+  const StepInput given = input(slots() + index, &token, 1);
   if (Status status = runGuess(
           ProgramKind::draft, 1,
           draft.first() + std::min(index, draft.count() - 1), given);
@@ -112,7 +112,7 @@ Status Session::guessTree(const format::Draft &draft, const uint32_t *tokens,
                    " nodes, but '", draft.name()->string_view(),
                    "' has none; compile the package with --tree=16")};
   const Packed words = packed(parents, count);
-  StepInput given = input(filled, tokens, count);
+  StepInput given = input(slots(), tokens, count);
   given.parents = words.data();
   return runGuess(ProgramKind::draft, width, draft.first(), given);
 }

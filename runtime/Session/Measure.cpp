@@ -10,9 +10,9 @@ using format::ProgramKind;
 using vulkan::RecordedProgram;
 
 Status Session::prepareMeasure(uint32_t base, uint32_t slots) {
-  if (base < filled || uint64_t(base) + slots > capacity())
+  if (base < this->slots() || uint64_t(base) + slots > capacity())
     return {StatusCode::InvalidArgument,
-            concat("expects slots from ", filled, " to ", capacity(),
+            concat("expects slots from ", this->slots(), " to ", capacity(),
                    ", but got ", slots, " from ", base)};
   return stop();
 }

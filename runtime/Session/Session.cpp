@@ -71,6 +71,11 @@ Status Session::truncate(size_t length) {
   if (Status status = stop(); !status.ok())
     return status;
   known.resize(length);
+  if (length < size_t(kept) + gone) {
+    // Nothing behind the sinks is what this sequence would have.
+    filled = std::min(filled, kept);
+    gone = kept = 0;
+  }
   filled = std::min<uint32_t>(filled, uint32_t(length));
   return {};
 }
@@ -127,7 +132,10 @@ std::vector<uint32_t> Session::innerWidths() const {
 
 StepInput Session::input(uint32_t base, const uint32_t *tokens,
                          uint32_t count) const {
-  return {base, tokens, count, capacity(), sampling, adapter};
+  StepInput given{base, tokens, count, capacity(), sampling, adapter};
+  // Slots start again, noise does not.
+  given.sampling.seed += gone * UINT64_C(0x9e3779b97f4a7c15);
+  return given;
 }
 
 Status Session::setAdapter(std::string_view name) {
@@ -162,13 +170,18 @@ Status Session::checkFeed(const uint32_t *tokens, size_t count) const {
       return {StatusCode::InvalidArgument,
               concat("expects token ids below ", vocabulary, ", but token ", i,
                      " is ", tokens[i])};
-  if (known.size() + count > capacity())
+  const uint64_t wanted = uint64_t(known.size()) - gone + count;
+  if (wanted > capacity() && !endlessly)
     return {StatusCode::Context,
             concat("expects at most ", capacity(),
                    " tokens (the context the package was compiled for), but "
                    "got ",
-                   known.size() + count,
+                   wanted,
                    "; shorten the prompt, or compile with a larger --context")};
+  if (uint64_t(known.size()) + count > UINT32_MAX)
+    return {StatusCode::Context,
+            concat("expects at most ", UINT32_MAX, " tokens, but got ",
+                   uint64_t(known.size()) + count)};
   if (filled == known.size() && count == 0)
     return {StatusCode::InvalidArgument,
             "expects at least one token to go on from, but got none"};
@@ -184,9 +197,16 @@ Result<uint64_t> Session::feed(const uint32_t *tokens, size_t count,
   size_t before = known.size();
   uint32_t filledBefore = filled;
   known.insert(known.end(), tokens, tokens + count);
+  const uint32_t goneBefore = gone;
+  if (Status status = feedOverflow(); !status.ok()) {
+    (void)truncate(0); // nobody knows what the cache holds
+    return status;
+  }
   Result<uint64_t> number =
       submitPlan(planFor(uint32_t(known.size()) - filled, kind), kind);
-  if (!number.ok()) {
+  if (!number.ok() && gone != goneBefore) {
+    (void)truncate(0);
+  } else if (!number.ok()) {
     known.resize(before);
     filled = filledBefore;
   }
@@ -247,7 +267,7 @@ Result<uint64_t> Session::submitPlan(const std::vector<PlannedStep> &plan,
     Result<RecordedProgram *> step = program(kindOf(i), plan[i].width);
     if (!step.ok())
       return step.status();
-    StepInput given = input(filled, known.data() + filled, plan[i].count);
+    StepInput given = input(slots(), known.data() + filled, plan[i].count);
     Result<uint64_t> submitted = queue->submit(**step, &given);
     if (!submitted.ok())
       return submitted.status();
@@ -293,24 +313,31 @@ Status Session::evaluate(const uint32_t *tokens, size_t count, float *logits) {
   if (Status status = checkFeed(tokens, count); !status.ok())
     return status;
   uint32_t vocabulary = owner->metadata().model()->vocabulary();
-  for (const PlannedStep &step : planSteps(uint32_t(count), widths, widths)) {
-    Result<RecordedProgram *> made = program(ProgramKind::logits, step.width);
-    if (!made.ok())
-      return made.status();
-    known.insert(known.end(), tokens, tokens + step.count);
-    StepInput given = input(filled, tokens, step.count);
-    Result<uint64_t> number = queue->submit(**made, &given);
-    if (!number.ok())
-      return number.status();
-    if (Status status = queue->wait(*number); !status.ok())
-      return status;
-    if (Status status =
-            buffers.readLogits(*pool, step.count, vocabulary, logits);
-        !status.ok())
-      return status;
-    filled += step.count;
-    tokens += step.count;
-    logits += size_t(step.count) * vocabulary;
+  while (count > 0) {
+    if (room() == 0)
+      if (Status status = evict(); !status.ok())
+        return status;
+    const auto now = uint32_t(std::min<size_t>(count, room()));
+    count -= now;
+    for (const PlannedStep &step : planSteps(now, widths, widths)) {
+      Result<RecordedProgram *> made = program(ProgramKind::logits, step.width);
+      if (!made.ok())
+        return made.status();
+      known.insert(known.end(), tokens, tokens + step.count);
+      StepInput given = input(slots(), tokens, step.count);
+      Result<uint64_t> number = queue->submit(**made, &given);
+      if (!number.ok())
+        return number.status();
+      if (Status status = queue->wait(*number); !status.ok())
+        return status;
+      if (Status status =
+              buffers.readLogits(*pool, step.count, vocabulary, logits);
+          !status.ok())
+        return status;
+      filled += step.count;
+      tokens += step.count;
+      logits += size_t(step.count) * vocabulary;
+    }
   }
   return owner->ready();
 }
@@ -323,12 +350,12 @@ Status Session::start(const uint32_t *tokens, size_t count, uint64_t wanted,
   Result<uint64_t> step = feed(tokens, count, ProgramKind::sample);
   if (!step.ok())
     return step.status();
-  push(*step, filled);
-  nextBase = filled;
+  push(*step, slots());
+  nextBase = slots();
   budget = wanted - 1;
   holding = held;
   // Made while the prompt runs.
-  if (budget > 0 && nextBase < capacity())
+  if (budget > 0 && (nextBase < capacity() || endlessly))
     if (Status status = prepare(ProgramKind::sample, 1); !status.ok())
       return status;
   return pump();
@@ -376,6 +403,14 @@ Result<uint32_t> Session::next() {
       return status;
     return token;
   }
+  if (pendingCount == 0 && budget > 0 && !holding && endlessly &&
+      nextBase == capacity()) {
+    if (Status status = evict(); !status.ok())
+      return status;
+    nextBase = slots();
+    if (Status status = pump(); !status.ok())
+      return status;
+  }
   if (pendingCount == 0) {
     if (budget > 0 && nextBase < capacity())
       return Status(StatusCode::InvalidArgument,
@@ -402,7 +437,7 @@ Result<uint32_t> Session::next() {
   firstPending = (firstPending + 1) % pending.size();
   --pendingCount;
   known.push_back(token);
-  filled = first.slot;
+  filled = first.slot + gone;
   if (Status status = pump(); !status.ok())
     return status;
   return token;

@@ -22,6 +22,14 @@ struct SessionOptions {
   uint32_t ahead = 3;
 };
 
+/// What stays of a sequence when the context is full: its first tokens and its
+/// last ones (StreamingLLM, arXiv 2309.17453).
+struct Endless {
+  uint32_t sinks = 4;  ///< first tokens
+  uint32_t window = 0; ///< last tokens; 0: half of what the context has beside
+                       ///< the sinks
+};
+
 /// A sequence and its KV cache. Tokens are fed, logits read or tokens sampled,
 /// and the sequence cut back to any length. Not thread-safe; sessions of one
 /// model may be used from different threads.
@@ -35,8 +43,14 @@ public:
   Model &model() { return *owner; }
   /// The whole sequence; the last sampled token may not be in the cache yet.
   const std::vector<uint32_t> &tokens() const { return known; }
-  /// Tokens whose keys and values are in the cache.
+  /// Tokens whose keys and values are in the cache, and those that went from it
+  /// to make room.
   uint32_t cached() const { return filled; }
+  /// Of them, those that went.
+  uint32_t evicted() const { return gone; }
+  /// Slots of the cache that are taken, and that are left until it is full.
+  uint32_t slots() const { return filled - gone; }
+  uint32_t room() const { return capacity() - slots(); }
   uint32_t capacity() const;
   uint64_t deviceBytes() const { return buffers.allocated(); }
   /// What came back from the device so far: tokens, counts, logits.
@@ -44,8 +58,17 @@ public:
 
   /// How many leading tokens of `tokens` the session holds already.
   size_t match(const uint32_t *tokens, size_t count) const;
-  /// Cuts the sequence to `length` tokens; steps under way are dropped.
+  /// Cuts the sequence to `length` tokens; steps under way are dropped. Where
+  /// its end went to make room, what is left is computed again.
   Status truncate(size_t length);
+
+  /// From here on a full context is no end: a step that needs a slot first makes
+  /// room (an eviction). When that is depends on the tokens alone, so the tokens
+  /// that come after it do not depend on how the steps were cut. Sinks are those
+  /// of the first eviction of a sequence. Null: the context ends it again.
+  /// Unsupported where the package has no program for it.
+  Status setEndless(const Endless *wanted);
+  bool endless() const { return endlessly.has_value(); }
 
   /// Writes the sequence, its keys and values and `note` to a file, aside
   /// first. Steps under way are dropped.
@@ -166,6 +189,12 @@ private:
   std::vector<uint32_t> innerWidths() const;
   StepInput input(uint32_t base, const uint32_t *tokens, uint32_t count) const;
   Status checkFeed(const uint32_t *tokens, size_t count) const;
+  /// Feeds of known[filled…] all but what still fits, and makes room between.
+  Status feedOverflow();
+  /// Makes room; no sampled token waits to be read.
+  Status evict();
+  /// What of the sequence the cache has slots for.
+  std::vector<uint32_t> live() const;
   Status checkTree(const uint32_t *tokens, const int32_t *parents,
                    uint32_t count) const;
   /// Runs a tree; leaves what was accepted, and one more, in `accepted`.
@@ -205,8 +234,12 @@ private:
   std::vector<uint32_t> trees;    ///< widths of the programs for trees
   std::unique_ptr<StepQueue> queue;
 
+  /// The sequence, and how much of it went through the cache. Of that,
+  /// known[kept … kept + gone) went from it: later tokens have slots `gone`
+  /// below their place.
   std::vector<uint32_t> known;
-  uint32_t filled = 0;
+  uint32_t filled = 0, gone = 0, kept = 0;
+  std::optional<Endless> endlessly;
   /// Sampling steps under way, oldest first from `firstPending` round: number,
   /// and the slot their token will be in.
   struct Pending {

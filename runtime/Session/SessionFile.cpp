@@ -55,7 +55,7 @@ Status readHeader(const MappedFile &file, const Package &package,
   if (std::memcmp(head.magic, kMagic, sizeof(kMagic)) != 0)
     return refuse(StatusCode::Corrupt,
                   "expects a saved session (magic 'SPRIGSES')");
-  if (head.version != kVersion)
+  if (head.version != kVersion && head.version != kVersionEvicted)
     return refuse(StatusCode::Unsupported,
                   "expects a session of version ", kVersion, ", but got ",
                   head.version, "; save it again with this version");
@@ -77,24 +77,35 @@ Status readHeader(const MappedFile &file, const Package &package,
   return {};
 }
 
+uint64_t evictedBytes(const Header &head) {
+  return head.version == kVersionEvicted ? sizeof(Evicted) : 0;
+}
+
 /// The body's sizes, against the package and the file.
-Status checkSizes(const MappedFile &file, const Header &head, uint32_t capacity,
-                  uint64_t cacheBytes) {
+Status checkSizes(const MappedFile &file, const Header &head,
+                  const Evicted &went, uint32_t capacity, uint64_t cacheBytes) {
   auto refuse = [&](auto &&...parts) {
     return Status(StatusCode::Corrupt, concat(file.path(), ": ", parts...));
   };
-  if (head.tokens > uint64_t(capacity) + 1 || head.cached > head.tokens ||
-      head.cached > capacity)
+  const uint64_t live = uint64_t(head.tokens) - went.gone;
+  if (went.gone > head.tokens || live > uint64_t(capacity) + 1 ||
+      head.cached > live || head.cached > capacity)
     return refuse("expects at most ", capacity, " tokens, but got ",
-                  head.tokens, ", of which ", head.cached, " are cached");
+                  head.tokens, ", of which ", head.cached, " are cached",
+                  went.gone ? concat(" and ", went.gone, " went") : "");
+  if (went.sinks > head.cached || (evictedBytes(head) && went.gone == 0))
+    return refuse("expects tokens that went behind sinks which are cached, but "
+                  "got ",
+                  went.gone, " behind ", went.sinks);
   if (head.noteBytes > kMostNoteBytes)
     return refuse("expects a note of at most ", kMostNoteBytes,
                   " bytes, but got ", head.noteBytes);
   if (head.cacheBytes != cacheBytes)
     return refuse("expects ", cacheBytes, " bytes of keys and values, but got ",
                   head.cacheBytes);
-  const uint64_t expected = sizeof(Header) + 4 * uint64_t(head.tokens) +
-                            head.noteBytes + cacheBytes;
+  const uint64_t expected = sizeof(Header) + evictedBytes(head) +
+                            4 * uint64_t(head.tokens) + head.noteBytes +
+                            cacheBytes;
   if (file.size() != expected)
     return refuse("expects ", expected, " bytes, but got ", file.size());
   if (XXH3_64bits(file.data() + sizeof(head), file.size() - sizeof(head)) !=
@@ -120,12 +131,12 @@ Status Session::save(const std::string &path, std::string_view note) {
   if (Status status = owner->ready(); !status.ok())
     return status;
   const format::Target &target = owner->target();
-  const std::vector<Region> regions = cacheRegions(target, filled);
+  const std::vector<Region> regions = cacheRegions(target, slots());
   Header head{};
   std::memcpy(head.magic, kMagic, sizeof(kMagic));
-  head.version = kVersion;
+  head.version = gone ? kVersionEvicted : kVersion;
   head.tokens = uint32_t(known.size());
-  head.cached = filled;
+  head.cached = slots();
   head.adapter = adapter;
   head.package = owner->package().identity();
   head.target = nameHash(target);
@@ -143,6 +154,8 @@ Status Session::save(const std::string &path, std::string_view note) {
   };
   // The header goes in last, when the hash is known.
   Status status = file->write(&head, sizeof(head));
+  if (const Evicted went{kept, gone}; status.ok() && gone)
+    status = write(&went, sizeof(went));
   if (status.ok())
     status = write(known.data(), 4 * known.size());
   if (status.ok())
@@ -169,10 +182,14 @@ Status Session::load(const std::string &path, std::string &note) {
     return status;
   const std::vector<Region> regions =
       cacheRegions(target, std::min(head.cached, capacity()));
-  if (Status status = checkSizes(*file, head, capacity(), bytesOf(regions));
+  Evicted went{};
+  if (file->size() >= sizeof(head) + evictedBytes(head))
+    std::memcpy(&went, file->data() + sizeof(head), evictedBytes(head));
+  if (Status status =
+          checkSizes(*file, head, went, capacity(), bytesOf(regions));
       !status.ok())
     return status;
-  const uint8_t *at = file->data() + sizeof(head);
+  const uint8_t *at = file->data() + sizeof(head) + evictedBytes(head);
   std::vector<uint32_t> tokens(head.tokens);
   std::memcpy(tokens.data(), at, 4 * tokens.size());
   at += 4 * tokens.size();
@@ -190,14 +207,19 @@ Status Session::load(const std::string &path, std::string &note) {
   at += head.noteBytes;
   if (Status status = buffers.copyIn(*pool, regions, at); !status.ok())
     return status;
-  // Penalties of repetition look back into the history.
-  if (Status status = buffers.copyIn(
-          *pool, {{buffers.historyBuffer(), 0, 4 * uint64_t(tokens.size())}},
-          reinterpret_cast<const uint8_t *>(tokens.data()));
-      !status.ok())
-    return status;
   known.assign(tokens.begin(), tokens.end());
-  filled = head.cached;
+  kept = went.sinks, gone = went.gone;
+  // Penalties of repetition look back into the history.
+  const std::vector<uint32_t> past = live();
+  if (Status status = buffers.copyIn(
+          *pool, {{buffers.historyBuffer(), 0, 4 * uint64_t(past.size())}},
+          reinterpret_cast<const uint8_t *>(past.data()));
+      !status.ok()) {
+    known.clear();
+    kept = gone = 0;
+    return status;
+  }
+  filled = head.cached + gone;
   adapter = head.adapter;
   return {};
 }

@@ -3,6 +3,7 @@
 // Little endian:
 //
 //   Header
+//   evicted     of version 2: what went from the cache to make room
 //   tokens      `tokens` words
 //   note        `noteBytes` bytes of the application
 //   cache       for each cache of the target, layer and plane: the first
@@ -23,14 +24,15 @@
 namespace sprig::session_file {
 
 inline constexpr char kMagic[8] = {'S', 'P', 'R', 'I', 'G', 'S', 'E', 'S'};
-inline constexpr uint32_t kVersion = 1;
+/// Of a sequence of which nothing went, and of one of which something did.
+inline constexpr uint32_t kVersion = 1, kVersionEvicted = 2;
 inline constexpr uint64_t kMostNoteBytes = 16u << 20;
 
 struct Header {
   char magic[8];
   uint32_t version;
   uint32_t tokens; ///< of the sequence
-  uint32_t cached; ///< leading tokens whose keys and values are in the file
+  uint32_t cached; ///< tokens whose keys and values are in the file
   uint32_t adapter; ///< of the package's, from 1; 0: none
   uint64_t package; ///< hash of the metadata of the package
   uint64_t target;  ///< hash of the target's name
@@ -40,6 +42,11 @@ struct Header {
   uint64_t headerHash; ///< XXH3-64 of the bytes before this field
 };
 static_assert(sizeof(Header) == 72);
+
+/// Tokens [sinks, sinks + gone) of the sequence are not in the cache.
+struct Evicted {
+  uint32_t sinks, gone;
+};
 
 /// A run of bytes of one of the target's buffers.
 struct Region {

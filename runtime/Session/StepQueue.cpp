@@ -75,6 +75,11 @@ Status StepQueue::recordPrologue(VkCommandBuffer commands,
   auto words = controlWords(input);
   const size_t count = input.guesses ? size_t(format::Accepted) : words.size();
   vk.CmdUpdateBuffer(commands, control, 0, 4 * count, words.data());
+  if (input.dropped) {
+    const uint32_t room[] = {input.sinks, input.dropped};
+    vk.CmdUpdateBuffer(commands, control, 4 * format::Sinks, sizeof(room),
+                       room);
+  }
   if (input.parents) {
     std::array<uint32_t, format::kMostNodes / 4> packed{};
     for (uint32_t i = 0; i < input.count; ++i)

@@ -26,6 +26,9 @@ struct StepInput {
   const uint32_t *rows = nullptr;
   /// The next step guesses: what the last tree accepted stays known.
   bool guesses = false;
+  /// Of a step that makes room: slots that stay at the start, and those behind
+  /// them that go.
+  uint32_t sinks = 0, dropped = 0;
 };
 
 /// Submits recorded programs in order and waits for them in order. A few may be

@@ -37,11 +37,11 @@ Status Session::checkTree(const uint32_t *tokens, const int32_t *parents,
                            : " to come before it, but got ",
                     parents[i]);
   }
-  if (uint64_t(filled) + count > capacity())
+  if (count > room())
     return {StatusCode::Context,
             concat("expects a tree that ends by slot ", capacity(),
-                   ", but it would take slots ", filled, " to ",
-                   uint64_t(filled) + count - 1)};
+                   ", but it would take slots ", slots(), " to ",
+                   uint64_t(slots()) + count - 1)};
   return {};
 }
 
@@ -63,7 +63,7 @@ Result<uint32_t> Session::runTree(const uint32_t *tokens,
   if (!step.ok())
     return step.status();
   const Packed words = packed(parents, count);
-  StepInput given = input(filled, tokens, count);
+  StepInput given = input(slots(), tokens, count);
   given.parents = words.data();
   given.rows = rows;
   Result<uint64_t> number = queue->submit(**step, &given);
@@ -86,7 +86,7 @@ Result<uint32_t> Session::runTree(const uint32_t *tokens,
                   concat("expects fewer than ", count,
                          " accepted nodes, but the device says ", taken));
   for (uint32_t i = 0; i <= taken; ++i) {
-    const uint32_t token = buffers.token(filled + 1 + i);
+    const uint32_t token = buffers.token(slots() + 1 + i);
     if (token >= vocabulary)
       return Status(StatusCode::DeviceError,
                     concat("expects a token id below ", vocabulary,
@@ -100,6 +100,9 @@ Result<uint32_t> Session::verify(const uint32_t *tokens, const int32_t *parents,
                                  uint32_t count, uint32_t *out, float *logits) {
   if (Status status = stop(); !status.ok())
     return status;
+  if (endlessly && room() == 0)
+    if (Status status = evict(); !status.ok())
+      return status;
   Result<uint32_t> taken = runTree(tokens, parents, count, logits);
   if (!taken.ok())
     return taken;
@@ -125,7 +128,7 @@ Result<uint32_t> Session::stepTree(const uint32_t *tokens,
   if (!taken.ok())
     return taken;
   // Where the device goes on from, should it be asked to.
-  nextBase = filled + *taken;
+  nextBase = slots() + *taken;
   firstAccepted = 0;
   acceptedCount = uint32_t(std::min<uint64_t>(*taken, budget));
   budget -= acceptedCount;

@@ -158,7 +158,7 @@ Status PackageDraft::askAtNodes(const DraftTree &tree,
   std::array<uint32_t, format::kMostNodes> tokens;
   std::array<int32_t, format::kMostNodes> parents;
   const uint32_t most =
-      std::min(largest, session.capacity() - session.cached());
+      std::min(largest, session.room());
   uint32_t count = 0;
   for (uint32_t i = 0; i < tree.size(); ++i) {
     if (!needed[i])
@@ -229,7 +229,7 @@ Status PackageDraft::draw(DrawnTree &tree, uint32_t levels,
   tree.reset(known.back());
   PlacedUniform uniform(session.sampled().seed, known.size());
   const auto began = std::chrono::steady_clock::now();
-  levels = std::min(levels, session.capacity() - session.cached());
+  levels = std::min(levels, session.room());
   if (!draft.repeats()) {
     std::array<uint32_t, format::kMostNodes> tokens;
     Result<uint32_t> made = session.guess(draft, levels, tokens.data());

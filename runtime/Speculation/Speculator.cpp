@@ -203,7 +203,7 @@ Result<uint32_t> Speculator::next() {
 Result<uint32_t> Speculator::propose(bool ahead) {
   // A tree has a token in the cache less than the sequence, and may bring one
   // more than it is deep.
-  const uint64_t slots = session.capacity() + 1 - session.tokens().size();
+  const uint64_t slots = session.room();
   const uint64_t depth = std::min<uint64_t>(session.left(), slots);
   if (!spent.known() || depth < 2)
     return 1u;

@@ -13,6 +13,7 @@ bool parseArguments(int argc, char **argv, Arguments &args, int &exitCode) {
       "llm-run model.sprig -f letter.txt --speculate=auto --stats\n"
       "llm-run model.sprig -p Hello --speculate=model --draft-model=small.sprig\n"
       "llm-run model.sprig -p Hello --speculate=self --tree-rule=eagle\n"
+      "llm-run model.sprig -p \"Once upon a time\" -n 100000 --endless --window=1024\n"
       "llm-run model.sprig -f rules.txt -n 0 --save-session rules.session\n"
       "llm-run model.sprig --load-session rules.session -p \"May I?\"\n"
       "llm-run --list-devices");
@@ -60,6 +61,13 @@ bool parseArguments(int argc, char **argv, Arguments &args, int &exitCode) {
   options.text("--adapter", args.adapter, "NAME",
                "Uses one of the package's adapters (llm-compile "
                "--switch-adapter); llm-inspect lists them");
+  options.flag("--endless", args.endless,
+               "Goes on when the context is full: the first tokens and the "
+               "last ones stay (packages of llm-compile --endless)");
+  options.number("--sinks", args.sinks, "N",
+                 "With --endless: first tokens that stay (4)");
+  options.number("--window", args.window, "N",
+                 "With --endless: last tokens that stay; 0: half of the rest (0)");
   options.text("--save-session", args.saveSession, "FILE",
                "At the end, saves the text so far with all that was computed");
   options.text("--load-session", args.loadSession, "FILE",

@@ -14,11 +14,13 @@ struct Arguments {
   std::string saveSession, loadSession, adapter;
   std::vector<uint32_t> tokens;
   std::vector<std::string> stops;
-  uint64_t count = 128, topK = 0, seed = 0, lastN = 64, tree = 0;
+  uint64_t count = 128, topK = 0, seed = 0, lastN = 64, tree = 0, sinks = 4,
+           window = 0;
   double temperature = 0, topP = 1, minP = 0, penalty = 1, memoryLimit = 0;
   bool chat = false, ignoreEnd = false, json = false, listDevices = false,
        noCache = false, selfTest = false, special = false, stats = false,
-       poison = false, fragile = false, chain = false, draftSampling = false;
+       poison = false, fragile = false, chain = false, draftSampling = false,
+       endless = false;
 };
 
 /// False where the program ends with `exitCode`: help, or an error that was

@@ -30,6 +30,9 @@ void printSummary(const RunReport &report) {
       rate(double(result.computed_tokens), result.prefill_s),
       size_t(result.tokens), rate(decoded(report), result.decode_s),
       report.info.device);
+  if (report.args.endless)
+    std::fprintf(stderr, "endless: %zu tokens went to make room\n",
+                 size_t(report.evicted));
   const sprig_speculation_counts &counts = report.counts;
   if (report.args.speculate == "off")
     return;
@@ -54,6 +57,8 @@ std::string jsonReport(const RunReport &report) {
     json.value(token);
   json.close().pair("text", report.text);
   json.pair("finish", finishes[result.finish]);
+  if (report.args.endless)
+    json.pair("evicted", report.evicted);
   json.key("timing").open('{');
   json.pair("load_s", report.loadSeconds);
   json.pair("first_token_s", report.firstTokenSeconds);

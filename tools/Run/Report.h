@@ -17,6 +17,7 @@ struct RunReport {
   double loadSeconds, firstTokenSeconds;
   double decodeProcessorSeconds; ///< of all threads, from the first token on
   uint64_t deviceBytes;
+  uint64_t evicted; ///< tokens that went to make room
 };
 
 /// The object of --json.

@@ -100,6 +100,34 @@ def MakeDraftPass : Pass<"llm-make-draft", "ModuleOp"> {
   let dependentDialects = ["LLMDialect"];
 }
 
+def MakeEvictPass : Pass<"llm-make-evict", "ModuleOp"> {
+  let summary = "Make the function that makes room in a full context";
+  let description = [{
+    Adds `@evict` beside `@forward`: of every cache that a function of the module fills, the first `sinks` slots stay,
+    the next `drop` go, and those behind them move up, turned back by as many positions as the rotation of the keys says
+    (docs/endless.md).
+
+    ```mlir
+    func.func @forward(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %rows: tensor<?xi32>) -> tensor<?x49152xf32> {
+      %k = llm.rope %x at %positions base(10000.0) : tensor<?x3x64xf32>
+      %kv = llm.kv @kv[0] : !llm.kv<3x64, f16, f16, 2048>
+      llm.kv_append %kv, %k, %v at %positions : ...
+    // ==> and also
+    func.func @evict(%sinks: tensor<1xi32>, %drop: tensor<1xi32>) {
+      %kv = llm.kv @kv[0] : !llm.kv<3x64, f16, f16, 2048>
+      llm.kv_evict %kv sinks(%sinks) drop(%drop) base(10000.0) : !llm.kv<3x64, f16, f16, 2048>
+    ```
+
+    Run it last, on the functions that lowering gets. Errors: positions that are learned (an embedding of them cannot be
+    taken out of a key), rotations of which only a part of a key comes, and those whose frequencies change within the
+    context; slots that are not the positions.
+  }];
+  let options = [
+    Option<"context", "context", "int64_t", /*default=*/"0", "Slots of the caches; 0: as the module says">,
+  ];
+  let dependentDialects = ["LLMDialect"];
+}
+
 def TreeVerifyPass : Pass<"llm-tree-verify", "ModuleOp"> {
   let summary = "Make the function that verifies a tree of draft tokens";
   let description = [{
@@ -124,7 +152,7 @@ def TreeVerifyPass : Pass<"llm-tree-verify", "ModuleOp"> {
     A draft that reads nothing but tokens (`llm-make-draft`) gets a form over the nodes of a tree as well, by which its
     own trees grow level by level: `@guess_self_tree`, of the same arguments, whose result is the logits of all nodes.
 
-    Run it last, on the function that lowering gets. Attention with a mask other than causal, or with hidden blocks, and
+    Run it last, on the function that lowering gets. Attention with a mask other than causal, and
     appends with slots of their own are errors, or with `if-possible` remarks; a module that has a `@verify` keeps it.
   }];
   let dependentDialects = ["LLMDialect"];

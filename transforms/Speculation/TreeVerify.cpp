@@ -52,8 +52,8 @@ private:
     Refusal refusal;
     forward.walk([&](Operation *op) -> WalkResult {
       auto attention = dyn_cast<AttentionOp>(op);
-      if (attention && (attention.getMask() != MaskKind::Causal || attention.getBlocks()))
-        refusal = {op, "expects a causal mask without blocks to verify trees with, but got another"};
+      if (attention && attention.getMask() != MaskKind::Causal)
+        refusal = {op, "expects a causal mask to verify trees with, but got another"};
       auto append = dyn_cast<KVAppendOp>(op);
       if (append && (append.getSlots() || append.getBase()))
         refusal = {op, "expects slots that are the positions, but got slots or a base of their own"};
@@ -109,7 +109,8 @@ private:
       auto tree = TreeAttentionOp::create(
           builder, attention.getLoc(), attention.getType(), attention.getQuery(), attention.getCache(), base,
           mask.getMask(), attention.getPositions(), attention.getBias(), attention.getScaleAttr(),
-          attention.getSoftcapAttr(), attention.getWindowAttr(), attention.getSinksAttr(), attention.getFirstAttr());
+          attention.getSoftcapAttr(), attention.getWindowAttr(), attention.getSinksAttr(),
+          attention.getBlocksAttr(), attention.getFirstAttr());
       attention.replaceAllUsesWith(tree.getResult());
       attention.erase();
     });

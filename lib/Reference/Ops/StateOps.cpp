@@ -2,6 +2,8 @@
 #include "lib/Reference/Codec.h"
 #include "lib/Reference/Interpreter.h"
 #include "lib/Reference/Math/Attention.h"
+#include "lib/Reference/Math/Rows.h"
+#include <cmath>
 #include <numeric>
 
 using namespace mlir;
@@ -15,13 +17,12 @@ template <typename F> static LogicalResult evaluateKV(const OpContext<F> &contex
   return success();
 }
 
-/// What a cache of element type `type` holds of rows of heads.
+/// What a cache of element type `type` holds of heads of `E` numbers.
 template <typename F>
-static FailureOr<std::vector<F>> asStored(const OpContext<F> &context, const Tensor &rows, Type type) {
-  std::vector<F> numbers(rows.as<F>().begin(), rows.as<F>().end());
-  const int64_t E = rows.shape().back();
+static FailureOr<std::vector<F>> asStored(const OpContext<F> &context, ArrayRef<F> rows, int64_t E, Type type) {
+  std::vector<F> numbers(rows.begin(), rows.end());
   if (auto element = dyn_cast<QuantizedType>(type)) {
-    if (failed(roundToCodes<F>(context.workers(), element, numbers.data(), rows.elements() / E, E, 1)))
+    if (failed(roundToCodes<F>(context.workers(), element, numbers.data(), int64_t(rows.size()) / E, E, 1)))
       return context.op->emitOpError("expects a type that numbers can be rounded to, but got ") << element, failure();
     return numbers;
   }
@@ -40,10 +41,11 @@ template <typename F> static LogicalResult evaluateKVAppend(const OpContext<F> &
   SmallVector<int32_t> slots(op.getSlots() ? context.ints(op.getSlots()) : positions);
   if (op.getBase())
     std::iota(slots.begin(), slots.end(), context.ints(op.getBase())[0]);
-  FailureOr<std::vector<F>> keys = asStored(context, context.get(op.getKey()), cache.type.getKeyType());
+  const int64_t E = cache.type.getKeyWidth(), EV = cache.type.getValueWidth();
+  FailureOr<std::vector<F>> keys = asStored(context, context.floats(op.getKey()), E, cache.type.getKeyType());
   FailureOr<std::vector<F>> values = std::vector<F>();
   if (op.getValue())
-    values = asStored(context, context.get(op.getValue()), cache.type.getValueType());
+    values = asStored(context, context.floats(op.getValue()), EV, cache.type.getValueType());
   if (failed(keys) || failed(values))
     return failure();
   for (auto [t, slot] : llvm::enumerate(slots)) {
@@ -68,8 +70,12 @@ static bool inBlocks(BlockMaskAttr blocks, int64_t query, int64_t key) {
          (blocks.getStride() != 0 && (i - j) % blocks.getStride() == 0);
 }
 
+template <typename Op> static bool inBlocks(Op op, int64_t query, int64_t key) {
+  return !op.getBlocks() || inBlocks(*op.getBlocks(), query, key);
+}
+
 static bool sees(AttentionOp op, int64_t query, int64_t key) {
-  if (op.getBlocks() && !inBlocks(*op.getBlocks(), query, key))
+  if (!inBlocks(op, query, key))
     return false;
   switch (op.getMask()) {
   case MaskKind::Causal:
@@ -126,7 +132,7 @@ template <typename F> static LogicalResult evaluateTreeAttention(const OpContext
       const int32_t key = cache.positions[size_t(slot)];
       const int64_t node = slot - base;
       const bool candidate = node < 0 || (node < 64 && (uint32_t(mask[2 * t + size_t(node / 32)]) >> (node % 32) & 1));
-      visible[t * size_t(cache.slots()) + size_t(slot)] = key >= 0 && candidate && inWindow(op, query, key);
+      visible[t * size_t(cache.slots()) + size_t(slot)] = key >= 0 && candidate && inWindow(op, query, key) && inBlocks(op, query, key);
     }
   attend(context, op, cache, visible);
   return success();
@@ -179,8 +185,61 @@ template <typename F> static LogicalResult evaluatePreviousRows(const OpContext<
   return success();
 }
 
+/// Turns keys, as they are stored, `back` positions back.
+template <typename F>
+static FailureOr<std::vector<F>> turnedBack(const OpContext<F> &context, KVEvictOp op, ArrayRef<F> keys,
+                                            int32_t back) {
+  const KVType type = cast<KVType>(op.getCache().getType());
+  const auto E = size_t(type.getKeyWidth()), H = size_t(type.getHeads()), heads = keys.size() / E;
+  const auto pairs = size_t(op.getTurnedDims() / 2);
+  const double scale = op.getScale() ? op.getScale()->convertToDouble() : 1;
+  std::vector<double> frequencies;
+  if (op.getFrequencies())
+    for (F frequency : context.floats(op.getFrequencies()).take_front(pairs))
+      frequencies.push_back(double(frequency) * scale);
+  else
+    for (size_t i = 0; i < pairs; ++i)
+      frequencies.push_back(scale * std::pow(op.getBase()->convertToDouble(), -double(i) / double(pairs)));
+  std::vector<F> plain(keys.begin(), keys.end()), turned(keys.size());
+  const auto block = size_t(op.getHadamard().value_or(0));
+  if (block)
+    hadamard<F>(context.workers(), keys.data(), plain.data(), heads, E, block, {}, /*inverse=*/true);
+  const std::vector<int32_t> positions(heads / H, -back);
+  rope<F>(context.workers(), plain.data(), turned.data(), positions, H, E, frequencies, op.getInterleaved(), 1);
+  if (block) {
+    std::swap(plain, turned);
+    hadamard<F>(context.workers(), plain.data(), turned.data(), heads, E, block, {});
+  }
+  return asStored<F>(context, turned, int64_t(E), type.getKeyType());
+}
+
+/// The slots behind the sinks move up by `drop`, positions with them.
+template <typename F> static LogicalResult evictBehindSinks(const OpContext<F> &context, KVEvictOp op) {
+  KVSlots<F> &cache = context.cache(op.getCache());
+  const int64_t sinks = context.ints(op.getSinks())[0], drop = context.ints(op.getDrop())[0], slots = cache.slots();
+  if (sinks < 0 || drop < 0 || sinks + drop > slots)
+    return op.emitOpError("expects sinks and slots to drop that the cache holds, ")
+           << slots << " at most, but got " << sinks << " and " << drop;
+  if (op.turns()) {
+    const auto first = size_t(sinks + drop) * cache.keyRow();
+    FailureOr<std::vector<F>> turned =
+        turnedBack<F>(context, op, ArrayRef<F>(cache.keys).drop_front(first), int32_t(drop));
+    if (failed(turned))
+      return failure();
+    llvm::copy(*turned, cache.keys.begin() + int64_t(first));
+  }
+  for (int64_t slot = sinks + drop; slot < slots; ++slot) {
+    cache.move(slot, slot - drop);
+    cache.positions[size_t(slot - drop)] -= int32_t(drop);
+  }
+  cache.resize(slots - drop);
+  return success();
+}
+
 template <typename F> static LogicalResult evaluateKVEvict(const OpContext<F> &context) {
   auto op = cast<KVEvictOp>(context.op);
+  if (!op.getKeep())
+    return evictBehindSinks(context, op);
   KVSlots<F> &cache = context.cache(op.getCache());
   const ArrayRef<int32_t> keep = context.ints(op.getKeep());
   for (auto [to, from] : llvm::enumerate(keep)) {

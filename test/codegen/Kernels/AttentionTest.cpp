@@ -16,6 +16,14 @@ struct Case {
 /// The slope of a head's bias.
 float slopeOf(int64_t head) { return 0.4f / float(1 + head); }
 
+bool hides(const BlockShape &blocks, int64_t query, int64_t key) {
+  if (!blocks)
+    return false;
+  const int64_t i = query / blocks.size, j = key / blocks.size;
+  return i - j >= blocks.local && j >= blocks.first &&
+         (!blocks.stride || (i - j) % blocks.stride);
+}
+
 std::vector<double> expected(const Case &c, const std::vector<float> &q,
                              const std::vector<float> &keys,
                              const std::vector<float> &values) {
@@ -31,6 +39,8 @@ std::vector<double> expected(const Case &c, const std::vector<float> &q,
       double most = -1e300;
       for (int64_t j = 0; j <= position; ++j) {
         if (s.window && position - j >= s.window && j >= s.sinks)
+          continue;
+        if (hides(s.blocks, position, j))
           continue;
         double sum = 0;
         for (int64_t e = 0; e < s.headSize; ++e)
@@ -210,11 +220,13 @@ TEST(Attention, ATokensBitsDoNotDependOnTheWidthOfItsStep) {
   SKIP_WITHOUT_DEVICE();
   // Alone with its splits apart, or among others with its splits in a row.
   for (auto [window, kv] :
-       {std::pair(0, "f16"), {50, "f16"}, {50, "i8"}, {0, "u4x32"}})
+       {std::pair(0, "f16"), {50, "f16"}, {50, "i8"}, {0, "u4x32"}, {-1, "f16"}})
     for (StringRef target :
          {StringRef(deviceProfile().name), StringRef("generic")}) {
       AttentionSpec spec = shape(9, 3, 64, 192, kv);
-      spec.split = 64, spec.window = window;
+      spec.split = 64, spec.window = std::max(window, 0);
+      if (window < 0)
+        spec.blocks = {12, 2, 1, 3};
       Random random(5);
       size_t row = 9 * 64;
       std::vector<float> keys = random.numbers(192 * 3 * 64),
@@ -243,6 +255,72 @@ TEST(Attention, ATokensBitsDoNotDependOnTheWidthOfItsStep) {
         }
       }
     }
+}
+
+TEST(Attention, HiddenBlocksAreLeftOut) {
+  SKIP_WITHOUT_DEVICE();
+  // Blocks of whole chunks, of several, and of no whole number of them.
+  for (BlockShape blocks : {BlockShape{64, 1, 1, 0}, {16, 2, 0, 3},
+                            {24, 1, 1, 2}, {5, 3, 2, 0}})
+    for (StringRef target :
+         {StringRef(deviceProfile().name), StringRef("generic")}) {
+      AttentionSpec spec = shape(6, 2, 64, 160);
+      spec.split = 64, spec.blocks = blocks;
+      const uint32_t width = blocks.size == 5 ? 1 : 6;
+      spec.tokens = spec.tokensFor(width, profile(target));
+      check({blocks.stride ? apart(spec, width) : spec, 143, width},
+            profile(target), width);
+    }
+}
+
+// Skipping a block gives the bits of masking it: with blocks of one position
+// they are a window and its sinks, which are masked where a split shows any.
+TEST(Attention, SkippedIsMaskedToTheBit) {
+  SKIP_WITHOUT_DEVICE();
+  for (StringRef target :
+       {StringRef(deviceProfile().name), StringRef("generic")}) {
+    AttentionSpec masked = shape(6, 2, 64, 192), skipped = masked;
+    masked.split = skipped.split = 64;
+    masked.window = 50, masked.sinks = 3;
+    skipped.blocks = {1, 50, 3, 0};
+    Random random(17);
+    std::vector<float> keys = random.numbers(192 * 2 * 64),
+                       values = random.numbers(192 * 2 * 64),
+                       q = random.numbers(6 * 6 * 64);
+    auto of = [&](AttentionSpec spec) {
+      spec.tokens = masked.tokensFor(6, profile(target));
+      return attend({target == "generic" ? apart(spec, 6) : spec, 180, 6},
+                    profile(target), q, keys, values);
+    };
+    const std::vector<float> right = of(masked), got = of(skipped);
+    ASSERT_EQ(got.size(), q.size());
+    EXPECT_EQ(std::memcmp(right.data(), got.data(), q.size() * 4), 0)
+        << target.str();
+  }
+}
+
+// What is not read cannot show: hidden blocks full of NaN.
+TEST(Attention, HiddenBlocksAreNotRead) {
+  SKIP_WITHOUT_DEVICE();
+  for (StringRef target :
+       {StringRef(deviceProfile().name), StringRef("generic")}) {
+    AttentionSpec spec = shape(6, 2, 64, 320);
+    spec.split = 128, spec.blocks = {64, 1, 1, 0};
+    Random random(19);
+    std::vector<float> keys = random.numbers(320 * 2 * 64),
+                       values = random.numbers(320 * 2 * 64),
+                       q = random.numbers(4 * 6 * 64);
+    spec.tokens = spec.tokensFor(4, profile(target));
+    const Case c{spec, 300, 4};
+    const std::vector<float> right = attend(c, profile(target), q, keys, values);
+    for (std::vector<float> *side : {&keys, &values})
+      std::fill(side->begin() + 64 * 2 * 64, side->begin() + 256 * 2 * 64,
+                std::nanf(""));
+    const std::vector<float> got = attend(c, profile(target), q, keys, values);
+    ASSERT_EQ(got.size(), right.size());
+    EXPECT_EQ(std::memcmp(right.data(), got.data(), got.size() * 4), 0)
+        << target.str();
+  }
 }
 
 // How words of the cache are fetched, and how many tokens share them, is the

@@ -245,9 +245,25 @@ func.func @previous_rows_c1(%x: tensor<?x9x64xf32>, %kv: !llm.kv<3x64, f16, f16,
 
 // -----
 
+func.func @kv_evict_c2_both(%kv: !llm.kv<3x64, f16, f16, 128>, %a: tensor<?xi32>, %n: tensor<1xi32>) {
+  // expected-error@+1 {{expects slots to keep, or sinks and how many slots behind them to drop, but got both}}
+  llm.kv_evict %kv keep %a sinks(%n) drop(%n) : !llm.kv<3x64, f16, f16, 128>, tensor<?xi32>
+  return
+}
+
+// -----
+
 func.func @previous_rows_c2(%x: tensor<?x64xf32>, %kv: !llm.kv<3x64, f16, f16, 128>, %p: tensor<?xi32>) {
   // expected-error@+1 {{expects parents and a base together, but got parents alone}}
   %y = llm.previous_rows %x, %kv at %p parents(%p) : tensor<?x64xf32>, !llm.kv<3x64, f16, f16, 128>
+  return
+}
+
+// -----
+
+func.func @kv_evict_c2_neither(%kv: !llm.kv<3x64, f16, f16, 128>, %n: tensor<1xi32>) {
+  // expected-error@+1 {{but got neither}}
+  llm.kv_evict %kv sinks(%n) : !llm.kv<3x64, f16, f16, 128>
   return
 }
 
@@ -261,9 +277,49 @@ func.func @attention_c6(%q: tensor<?x9x64xf32>, %kv: !llm.kv<3x64, f16, f16, 128
 
 // -----
 
+func.func @kv_evict_c2_turned(%kv: !llm.kv<3x64, f16, f16, 128>, %a: tensor<?xi32>) {
+  // expected-error@+1 {{expects sinks and drop beside a rotation, but got slots to keep}}
+  llm.kv_evict %kv keep %a base(10000.0) : !llm.kv<3x64, f16, f16, 128>, tensor<?xi32>
+  return
+}
+
+// -----
+
 func.func @tree_attention_c7(%kv: !llm.kv<3x64, f16, f16, 128>, %q: tensor<4x9x64xf32>, %b: tensor<1xi32>,
                              %m: tensor<4x2xi32>, %p: tensor<4xi32>) {
   // expected-error@+1 {{expects a positive first position, but got -1}}
   %y = llm.tree_attention %q, %kv base %b mask %m at %p scale(0.125) first(-1) : tensor<4x9x64xf32>, !llm.kv<3x64, f16, f16, 128>
+  return
+}
+
+// -----
+
+func.func @kv_evict_c3(%kv: !llm.kv<3x64, f16, f16, 128>, %n: tensor<1xi32>) {
+  // expected-error@+1 {{expects a positive base, but got 0}}
+  llm.kv_evict %kv sinks(%n) drop(%n) base(0.0) : !llm.kv<3x64, f16, f16, 128>
+  return
+}
+
+// -----
+
+func.func @kv_evict_c3_dims(%kv: !llm.kv<3x64, f16, f16, 128>, %n: tensor<1xi32>) {
+  // expected-error@+1 {{expects an even number of dims from 2 to 64, but got 65}}
+  llm.kv_evict %kv sinks(%n) drop(%n) base(10000.0) dims(65) : !llm.kv<3x64, f16, f16, 128>
+  return
+}
+
+// -----
+
+func.func @kv_evict_c4(%kv: !llm.kv<3x64, f16, f16, 128>, %n: tensor<1xi32>, %f: tensor<16xf32>) {
+  // expected-error@+1 {{expects 32 frequencies in a row, but got 16}}
+  llm.kv_evict %kv sinks(%n) drop(%n) frequencies(%f : tensor<16xf32>) : !llm.kv<3x64, f16, f16, 128>
+  return
+}
+
+// -----
+
+func.func @kv_evict_c5(%kv: !llm.kv<3x64, f16, f16, 128>, %n: tensor<1xi32>) {
+  // expected-error@+1 {{expects a Hadamard block that is a power of two and divides 64, behind a rotation, but got 24}}
+  llm.kv_evict %kv sinks(%n) drop(%n) base(10000.0) hadamard(24) : !llm.kv<3x64, f16, f16, 128>
   return
 }

@@ -112,3 +112,14 @@ func.func @attention_first(%q: tensor<?x9x64xf32>, %kv: !llm.kv<3x64, f16, f16, 
   %y = llm.attention %q, %kv at %p scale(0.125) first(1) : tensor<?x9x64xf32>, !llm.kv<3x64, f16, f16, 2048>
   return %y : tensor<?x9x64xf32>
 }
+
+// CHECK-LABEL: func.func @kv_evict_behind_sinks(
+func.func @kv_evict_behind_sinks(%kv: !llm.kv<3x64, f16, f16, 2048>, %s: tensor<1xi32>, %d: tensor<1xi32>, %f: tensor<2x24xf32>) {
+  // CHECK: llm.kv_evict %{{.*}} sinks(%{{.*}}) drop(%{{.*}}) : !kv
+  llm.kv_evict %kv sinks(%s) drop(%d) : !llm.kv<3x64, f16, f16, 2048>
+  // CHECK: llm.kv_evict %{{.*}} sinks(%{{.*}}) drop(%{{.*}}) base(10000.0) : !kv
+  llm.kv_evict %kv sinks(%s) drop(%d) base(10000.0) : !llm.kv<3x64, f16, f16, 2048>
+  // CHECK: llm.kv_evict %{{.*}} sinks(%{{.*}}) drop(%{{.*}}) frequencies(%{{.*}} : tensor<2x24xf32>) dims(48) scale(0.5) interleaved hadamard(64) : !kv
+  llm.kv_evict %kv sinks(%s) drop(%d) frequencies(%f : tensor<2x24xf32>) dims(48) scale(0.5) interleaved hadamard(64) : !llm.kv<3x64, f16, f16, 2048>
+  return
+}

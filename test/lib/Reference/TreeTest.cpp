@@ -74,7 +74,7 @@ protected:
       auto tree = TreeAttentionOp::create(builder, attention.getLoc(), attention.getType(), attention.getQuery(),
                                           attention.getCache(), base, mask, attention.getPositions(),
                                           attention.getBias(), attention.getScaleAttr(), attention.getSoftcapAttr(),
-                                          attention.getWindowAttr(), attention.getSinksAttr());
+                                          attention.getWindowAttr(), attention.getSinksAttr(), attention.getBlocksAttr());
       attention.replaceAllUsesWith(tree.getResult());
       attention.erase();
     });

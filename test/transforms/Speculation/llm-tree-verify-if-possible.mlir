@@ -3,7 +3,7 @@
 // RUN:   | FileCheck %s --check-prefix=REMARK
 
 // CHECK-NOT: @verify
-// REMARK: no trees: expects a causal mask without blocks
+// REMARK: no trees: expects a causal mask to verify
 llm.kv_cache @kv : 1 x !llm.kv<1x32, f16, f16, 64>
 func.func @forward(%q: tensor<?x2x32xf32>, %positions: tensor<?xi32>, %rows: tensor<?xi32>) -> tensor<?x2x32xf32> {
   %kv = llm.kv @kv[0] : !llm.kv<1x32, f16, f16, 64>

@@ -9,7 +9,7 @@ module {
 llm.kv_cache @kv : 1 x !llm.kv<1x32, f16, f16, 64>
 func.func @forward(%q: tensor<?x2x32xf32>, %positions: tensor<?xi32>, %rows: tensor<?xi32>) -> tensor<?x2x32xf32> {
   %kv = llm.kv @kv[0] : !llm.kv<1x32, f16, f16, 64>
-  // expected-error @below {{expects a causal mask without blocks to verify trees with, but got another}}
+  // expected-error @below {{expects a causal mask to verify trees with, but got another}}
   %y = llm.attention %q, %kv at %positions scale(0.125) mask full : tensor<?x2x32xf32>, !llm.kv<1x32, f16, f16, 64>
   return %y : tensor<?x2x32xf32>
 }

@@ -269,3 +269,59 @@ TEST(StateOps, EvictKeepsPositions) {
   EXPECT_EQ(content->values, (std::vector<double>{1, 8}));
   EXPECT_EQ(content->positions, (std::vector<int32_t>{0, 3}));
 }
+
+TEST(StateOps, EvictionBehindSinksTurnsKeysBack) {
+  // Keys as if what stays had been appended at its new positions in the first place.
+  for (const std::string cache : {"2x8, f32, f32, 16", "2x8, !llm.q<i8, *:f32>, !llm.q<i8, *:f32>, 16"}) {
+    const bool quantised = cache.find("llm.q") != std::string::npos;
+    const std::string type = "!llm.kv<" + cache + ">";
+    const std::string text = "llm.kv_cache @kv : 1 x " + type + R"(
+  func.func @append(%x: tensor<?x2x8xf32>, %p: tensor<?xi32>) {
+    %kv = llm.kv @kv[0] : )" +
+                             type + R"(
+    %r = llm.rope %x at %p base(100.0) dims(4) scale(0.5) amplitude(1.25) interleaved : tensor<?x2x8xf32>
+    %k = llm.hadamard %r block(4) : tensor<?x2x8xf32>
+    llm.kv_append %kv, %k, %x at %p : )" +
+                             type + R"(, tensor<?x2x8xf32>, tensor<?x2x8xf32>
+    return
+  }
+  func.func @evict(%s: tensor<1xi32>, %d: tensor<1xi32>) {
+    %kv = llm.kv @kv[0] : )" +
+                             type + R"(
+    llm.kv_evict %kv sinks(%s) drop(%d) base(100.0) dims(4) scale(0.5) interleaved hadamard(4) : )" +
+                             type + R"(
+    return
+  })";
+    std::vector<double> x, stays;
+    for (int i = 0; i < 6 * 16; ++i)
+      x.push_back(double(i * 37 % 19) / 7 - 1);
+    for (int slot : {0, 3, 4, 5})
+      stays.insert(stays.end(), x.begin() + slot * 16, x.begin() + (slot + 1) * 16);
+    Program p(text), fresh(text);
+    p.run({numbers({6, 2, 8}, x), Tensor::ids({0, 1, 2, 3, 4, 5})}, "append");
+    p.run({Tensor::ids({1}), Tensor::ids({2})}, "evict");
+    fresh.run({numbers({4, 2, 8}, stays), Tensor::ids({0, 1, 2, 3})}, "append");
+    auto got = p.evaluator->cache("kv", 0), right = fresh.evaluator->cache("kv", 0);
+    ASSERT_TRUE(mlir::succeeded(got) && mlir::succeeded(right));
+    EXPECT_EQ(got->positions, (std::vector<int32_t>{0, 1, 2, 3}));
+    EXPECT_EQ(got->values, right->values);
+    ASSERT_EQ(got->keys.size(), right->keys.size());
+    for (size_t i = 0; i < got->keys.size(); ++i)
+      EXPECT_NEAR(got->keys[i], right->keys[i], quantised ? 0.04 : 1e-5) << i;
+    EXPECT_NE(p.fail({Tensor::ids({2}), Tensor::ids({3})}, "evict")
+                  .find("expects sinks and slots to drop that the cache holds, 4 at most, but got 2 and 3"),
+              std::string::npos);
+  }
+}
+
+TEST(StateOps, TreesSkipHiddenBlocksToo) {
+  Program p(treeProgram("blocks <size = 2, local = 1>"));
+  // Positions 0 … 3 and two siblings at position 4, whose block has the two of them alone.
+  p.run({numbers({6, 1, 1}, {1, 2, 4, 8, 16, 32}), Tensor::ids({0, 1, 2, 3, 4, 4}), Tensor::ids({0, 1, 2, 3, 4, 5})},
+        "append");
+  const auto mask = Tensor::of<int32_t>({2, 2}, {1, 0, 2, 0});
+  const auto results =
+      p.run({numbers({2, 1, 1}, {1, 1}), Tensor::ids({4}), mask, Tensor::ids({4, 4})}, "tree");
+  ASSERT_EQ(results.size(), 1u);
+  expectNear(results[0], {16, 32}, 1e-6);
+}
