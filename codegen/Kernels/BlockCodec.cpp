@@ -6,7 +6,7 @@ unsigned planeElementBytes(unsigned unitBytes, unsigned widest) {
   for (unsigned bytes : {16u, 8u})
     if (bytes <= widest && unitBytes % bytes == 0)
       return bytes;
-  return 4;
+  return unitBytes > 4 && unitBytes % 4 == 0 && widest >= 8 ? 8 : 4;
 }
 
 Value UnitReader::place(unsigned plane) {
@@ -29,6 +29,8 @@ Value UnitReader::place(unsigned plane) {
 Values UnitReader::words(unsigned plane, unsigned first, unsigned count,
                          Value dynamic) {
   const PlaneBinding &place = planes[plane];
+  if (place.unitBytes % place.elementBytes && place.unitBytes > 4)
+    return oddWords(plane);
   unsigned wide = place.elementBytes / 4;
   Value base = b.mul(this->place(plane), place.unitBytes / place.elementBytes);
   if (place.base)
@@ -41,6 +43,21 @@ Values UnitReader::words(unsigned plane, unsigned first, unsigned count,
              b.unpack(b.load(place.binding, b.add(base, word / wide)))))
       if (word + lane >= first && word + lane < first + count)
         list.push_back(scalar);
+  return list;
+}
+
+Values UnitReader::oddWords(unsigned plane) {
+  const PlaneBinding &place = planes[plane];
+  const unsigned count = place.unitBytes / 4;
+  Value at = this->place(plane), first = b.div(b.mul(at, count), 2);
+  // Units of odd rows begin in the middle of a pair; those of the last row end
+  // with one.
+  Value odd = b.equal(b.rem(at, 2), b.index(1));
+  Values pairs, list;
+  for (unsigned pair = 0; pair <= count / 2; ++pair)
+    pairs.append(b.unpack(b.load(place.binding, b.add(first, pair))));
+  for (unsigned word = 0; word < count; ++word)
+    list.push_back(b.select(odd, pairs[word + 1], pairs[word]));
   return list;
 }
 
@@ -68,6 +85,19 @@ Value byteOf(KernelBuilder &b, ArrayRef<Value> words, unsigned i) {
   return b.bits(words[i / 4], i % 4 * 8, 8);
 }
 
+SmallVector<IntegerUnit, 2> BlockCodec::integers(UnitReader &reader,
+                                                 Value step) const {
+  SmallVector<IntegerUnit, 2> units;
+  for (const WeightChunk &chunk : decode(reader, step, elements)) {
+    IntegerUnit &unit = units.emplace_back();
+    unit.offset = chunk.offset, unit.dynamicOffset = chunk.dynamicOffset;
+    unit.groups = chunk.groups;
+    for (unsigned k = 0; k < kChunk; ++k)
+      unit.codes.push_back(chunk.integer(k));
+  }
+  return units;
+}
+
 Value lookUp16(KernelBuilder &b, const int8_t (&table)[16], Value code) {
   // Four entries a word: pick the word by the upper bits of the code, the byte
   // by the lower ones.
@@ -83,7 +113,7 @@ Value lookUp16(KernelBuilder &b, const int8_t (&table)[16], Value code) {
   Value word = b.select(odd, b.select(second, words[3], words[1]),
                         b.select(second, words[2], words[0]));
   Value byte = b.shr(word, b.shl(b.bitAnd(code, 3), 3));
-  return b.signedToF32(b.signedBits(byte, 0, 8));
+  return b.signedBits(byte, 0, 8);
 }
 
 static const CodecList &codecs() {

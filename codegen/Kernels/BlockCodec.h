@@ -42,7 +42,9 @@ struct PlaneBinding {
 };
 
 /// Bytes that one load of a plane fetches: the widest of 16, 8 and 4 that
-/// divides the unit, but 4 for tiny units.
+/// divides the unit, but 4 for tiny units. Units of an odd number of words, and
+/// more than one, are read 8 bytes at a time, the first or the last word of
+/// which is that of a neighbour.
 unsigned planeElementBytes(unsigned unitBytes, unsigned widest = 16);
 
 /// Reads the words of one row's units. `unit` is (tile * units + unit of the
@@ -61,7 +63,7 @@ public:
   }
 
   /// `count` words of the plane from word `first` (+ `dynamic`, if given) on;
-  /// both are whole loads.
+  /// both are whole loads, or the whole unit.
   Values words(unsigned plane, unsigned first, unsigned count,
                Value dynamic = {});
   /// Number `index` of the codec's table, a whole one, as an i32.
@@ -75,6 +77,8 @@ public:
   Value tinyNibble(unsigned plane);
 
 private:
+  /// All words of a unit of an odd number of them.
+  Values oddWords(unsigned plane);
   /// The unit as the plane counts it.
   Value place(unsigned plane);
 
@@ -97,13 +101,17 @@ struct WeightChunk {
                        ///< it depends on the step
   SmallVector<ChunkGroup, 2> groups;
   std::function<Value(unsigned k, bool scaled)> code;
+  /// The same as an i32, not scaled; of formats whose codes are integers.
+  std::function<Value(unsigned k)> integer;
 };
 
-/// A unit of 32 numbers of a format whose codes are integers:
-/// weight[k] = scale * codes[k] + minimum.
+/// 32 numbers of a format whose codes are integers that fit signed bytes, or
+/// unsigned ones of 8 bits: weight[k] = scale * codes[k] + minimum of its group.
 struct IntegerUnit {
+  unsigned offset = 0; ///< as in WeightChunk; a multiple of 32 with the next one
+  Value dynamicOffset;
+  SmallVector<ChunkGroup, 2> groups;
   Values codes; ///< i32, signed
-  Value scale, minimum; ///< f32; no minimum: null
 };
 
 class BlockCodec {
@@ -136,7 +144,9 @@ public:
 
   /// Whether codes can be had as integers, in units of 32 numbers.
   virtual bool hasIntegers() const { return false; }
-  virtual IntegerUnit integers(UnitReader &reader) const { return {}; }
+  /// Those of a step, as in decode().
+  virtual SmallVector<IntegerUnit, 2> integers(UnitReader &reader,
+                                               Value step) const;
 
   /// The codec of a format, or null where kernels cannot read it.
   static const BlockCodec *find(sprig::quant::Format format);
@@ -167,7 +177,14 @@ const BlockCodec *findAffineCodec(sprig::quant::Format format);
 // Shared by the codecs.
 /// Byte `i` of a list of words, as an i32 in 0 … 255.
 Value byteOf(KernelBuilder &b, ArrayRef<Value> words, unsigned i);
-/// A table of 16 small integers indexed by a 4-bit code, as f32.
+/// A code as f32, from the integer.
+inline std::function<Value(unsigned, bool)>
+asF32(KernelBuilder &b, std::function<Value(unsigned)> integer) {
+  return [&b, integer = std::move(integer)](unsigned k, bool) {
+    return b.signedToF32(integer(k));
+  };
+}
+/// A table of 16 small integers indexed by a 4-bit code, as an i32.
 Value lookUp16(KernelBuilder &b, const int8_t (&table)[16], Value code);
 
 } // namespace mlir::llm

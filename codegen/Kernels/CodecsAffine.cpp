@@ -70,15 +70,16 @@ public:
 
   bool hasIntegers() const override { return true; }
 
-  IntegerUnit integers(UnitReader &reader) const override {
+  SmallVector<IntegerUnit, 2> integers(UnitReader &reader, Value) const override {
     KernelBuilder &b = reader.builder();
     const Values words = readCodes(reader);
     IntegerUnit unit;
+    ChunkGroup &group = unit.groups.emplace_back();
     Value zero;
     if (affine.kind == AffineFormat::Kind::Minimum)
-      std::tie(unit.scale, unit.minimum) = readScales(reader);
+      std::tie(group.scale, group.minimum) = readScales(reader);
     else
-      unit.scale = readScale(reader);
+      group.scale = readScale(reader);
     if (affine.kind == AffineFormat::Kind::Zero || affine.half())
       zero = storedZero(reader);
     for (unsigned k = 0; k < kChunk; ++k) {
@@ -86,7 +87,7 @@ public:
       Value code = isSigned ? b.signedBits(words[place.word], place.at, 8) : integer(b, words, k);
       unit.codes.push_back(zero ? b.sub(code, zero) : code);
     }
-    return unit;
+    return {unit};
   }
 
 private:

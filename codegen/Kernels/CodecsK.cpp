@@ -11,8 +11,11 @@ namespace {
 
 constexpr unsigned kBlock = 256;
 
+Value less(KernelBuilder &b, Value code, unsigned offset) {
+  return offset ? b.sub(code, b.constant(offset)) : code;
+}
 Value signedCode(KernelBuilder &b, Value code, unsigned offset) {
-  return b.signedToF32(offset ? b.sub(code, b.constant(offset)) : code);
+  return b.signedToF32(less(b, code, offset));
 }
 
 /// Q4_K and Q5_K: planes {d dmin, 6-bit scales and minima, [high bits,] codes}.
@@ -23,6 +26,7 @@ public:
   Q45KCodec(Format format, bool fifth)
       : BlockCodec(format, kBlock, /*steps=*/4), fifth(fifth) {}
   bool hasMinimum() const override { return true; }
+  bool hasIntegers() const override { return true; }
   unsigned shift(unsigned chunk, unsigned k) const override {
     unsigned bit = k % 4 * 8 + chunk * 4;
     return fifth || bit == 28 ? 0 : bit;
@@ -59,16 +63,19 @@ public:
       chunk.dynamicOffset = b.mul(step, 64);
       chunk.groups.push_back({0, kChunk, b.mul(d, subscale(packed[0], 0)),
                               b.neg(b.mul(dmin, subscale(packed[1], 4)))});
-      chunk.code = [codes, high, half, this, &b](unsigned k, bool scaled) {
-        Value word = codes[k / 4];
-        unsigned place = k % 4 * 8 + half * 4;
-        if (scaled && !fifth && shift(half, k) == place)
-          return b.signedToF32(b.bitAnd(word, int64_t(15) << place));
-        Value code = b.bits(word, place, 4);
+      chunk.integer = [codes, high, half, this, &b](unsigned k) {
+        Value code = b.bits(codes[k / 4], k % 4 * 8 + half * 4, 4);
         if (fifth)
           code =
               b.bitOr(code, b.shl(b.bits(high[k / 4], k % 4 * 8 + half, 1), 4));
-        return b.signedToF32(code);
+        return code;
+      };
+      chunk.code = [codes, half, integer = chunk.integer, this,
+                    &b](unsigned k, bool scaled) {
+        unsigned place = k % 4 * 8 + half * 4;
+        if (scaled && !fifth && shift(half, k) == place)
+          return b.signedToF32(b.bitAnd(codes[k / 4], int64_t(15) << place));
+        return b.signedToF32(integer(k));
       };
     }
     return chunks;
@@ -84,6 +91,7 @@ private:
 class Q6KCodec final : public BlockCodec {
 public:
   Q6KCodec() : BlockCodec(Format::Q6_K, kBlock, /*steps=*/4) {}
+  bool hasIntegers() const override { return true; }
 
   SmallVector<WeightChunk, 2> decode(UnitReader &reader, Value step,
                                      unsigned) const override {
@@ -109,11 +117,12 @@ public:
              16,
              b.mul(d, b.signedToF32(b.signedBits(pair, group * 8, 8))),
              {}});
-      chunk.code = [low, high, part, &b](unsigned k, bool) {
+      chunk.integer = [low, high, part, &b](unsigned k) {
         Value code = b.bits(low[k / 4], k % 4 * 8 + part * 4, 4);
         Value top = b.bits(high[k / 4], k % 4 * 8 + part * 4, 2);
-        return signedCode(b, b.bitOr(code, b.shl(top, 4)), 32);
+        return less(b, b.bitOr(code, b.shl(top, 4)), 32);
       };
+      chunk.code = asF32(b, chunk.integer);
     }
     return chunks;
   }
@@ -124,6 +133,7 @@ public:
 class Q2KCodec final : public BlockCodec {
 public:
   Q2KCodec() : BlockCodec(Format::Q2_K, kBlock, /*steps=*/2) {}
+  bool hasIntegers() const override { return true; }
   bool hasMinimum() const override { return true; }
 
   SmallVector<WeightChunk, 2> decode(UnitReader &reader, Value step,
@@ -145,9 +155,10 @@ public:
             {group * 16, 16, b.mul(d, b.signedToF32(b.bits(word, at, 4))),
              b.neg(b.mul(dmin, b.signedToF32(b.bits(word, at + 4, 4))))});
       }
-      chunk.code = [codes, part, &b](unsigned k, bool) {
-        return b.signedToF32(b.bits(codes[k / 4], k % 4 * 8 + part * 2, 2));
+      chunk.integer = [codes, part, &b](unsigned k) {
+        return b.bits(codes[k / 4], k % 4 * 8 + part * 2, 2);
       };
+      chunk.code = asF32(b, chunk.integer);
     }
     return chunks;
   }
@@ -158,6 +169,7 @@ public:
 class Q3KCodec final : public BlockCodec {
 public:
   Q3KCodec() : BlockCodec(Format::Q3_K, kBlock, /*steps=*/2) {}
+  bool hasIntegers() const override { return true; }
 
   SmallVector<WeightChunk, 2> decode(UnitReader &reader, Value step,
                                      unsigned) const override {
@@ -185,11 +197,12 @@ public:
              b.mul(d, signedCode(b, b.bitOr(low, b.shl(top, 4)), 32)),
              {}});
       }
-      chunk.code = [codes, high, part, &b](unsigned k, bool) {
+      chunk.integer = [codes, high, part, &b](unsigned k) {
         Value low = b.bits(codes[k / 4], k % 4 * 8 + part * 2, 2);
         Value top = b.bits(high[k / 4], k % 4 * 8 + part, 1);
-        return signedCode(b, b.bitOr(low, b.shl(top, 2)), 4);
+        return less(b, b.bitOr(low, b.shl(top, 2)), 4);
       };
+      chunk.code = asF32(b, chunk.integer);
     }
     return chunks;
   }
@@ -199,6 +212,7 @@ public:
 class TQ2Codec final : public BlockCodec {
 public:
   TQ2Codec() : BlockCodec(Format::TQ2_0, kBlock, /*steps=*/2) {}
+  bool hasIntegers() const override { return true; }
 
   SmallVector<WeightChunk, 2> decode(UnitReader &reader, Value step,
                                      unsigned) const override {
@@ -211,9 +225,10 @@ public:
       chunk.offset = part * kChunk;
       chunk.dynamicOffset = b.mul(step, 128);
       chunk.groups.push_back({0, kChunk, d, {}});
-      chunk.code = [codes, part, &b](unsigned k, bool) {
-        return signedCode(b, b.bits(codes[k / 4], k % 4 * 8 + part * 2, 2), 1);
+      chunk.integer = [codes, part, &b](unsigned k) {
+        return less(b, b.bits(codes[k / 4], k % 4 * 8 + part * 2, 2), 1);
       };
+      chunk.code = asF32(b, chunk.integer);
     }
     return chunks;
   }
@@ -226,6 +241,7 @@ public:
 class TQ1Codec final : public BlockCodec {
 public:
   TQ1Codec() : BlockCodec(Format::TQ1_0, kBlock) {}
+  bool hasIntegers() const override { return true; }
 
   SmallVector<WeightChunk, 2> decode(UnitReader &reader, Value,
                                      unsigned) const override {
@@ -238,7 +254,7 @@ public:
       WeightChunk &chunk = chunks.emplace_back();
       chunk.offset = part * kChunk;
       chunk.groups.push_back({0, kChunk, d, {}});
-      chunk.code = [words, part, &b](unsigned k, bool) {
+      chunk.integer = [words, part, &b](unsigned k) {
         static constexpr unsigned kPowers[5] = {1, 3, 9, 27, 81};
         unsigned i = part * kChunk + k;
         unsigned byte = i < 160 ? i % 32 : i < 240 ? 32 + i % 16 : 48 + i % 4;
@@ -247,8 +263,9 @@ public:
                                    : (i - 240) / 4;
         Value moved = b.bitAnd(
             b.mul(byteOf(b, words, byte), int64_t(kPowers[digit])), 0xff);
-        return signedCode(b, b.shr(b.mul(moved, int64_t(3)), 8), 1);
+        return less(b, b.shr(b.mul(moved, int64_t(3)), 8), 1);
       };
+      chunk.code = asF32(b, chunk.integer);
     }
     return chunks;
   }
@@ -259,6 +276,7 @@ public:
 class IQ4XSCodec final : public BlockCodec {
 public:
   IQ4XSCodec() : BlockCodec(Format::IQ4_XS, kBlock, /*steps=*/8) {}
+  bool hasIntegers() const override { return true; }
 
   SmallVector<WeightChunk, 2> decode(UnitReader &reader, Value step,
                                      unsigned) const override {
@@ -275,10 +293,11 @@ public:
          kChunk,
          b.mul(d, signedCode(b, b.bitOr(low, b.shl(high, 4)), 32)),
          {}});
-    chunk.code = [words, &b](unsigned k, bool) {
+    chunk.integer = [words, &b](unsigned k) {
       return lookUp16(b, sprig::quant::kIQ4Values,
                       b.bits(words[k % 16 / 4], k % 4 * 8 + k / 16 * 4, 4));
     };
+    chunk.code = asF32(b, chunk.integer);
     return {chunk};
   }
 };

@@ -25,6 +25,7 @@ public:
   Q4Codec(Format format, bool minimum)
       : BlockCodec(format, 32), minimum(minimum) {}
   bool hasMinimum() const override { return true; }
+  bool hasIntegers() const override { return true; }
   // A code is left where it lies in its word; only the topmost must come down,
   // out of the way of the sign.
   unsigned shift(unsigned, unsigned k) const override {
@@ -44,6 +45,7 @@ public:
       Value d = lowHalf(b, reader.tiny(0));
       chunk.groups.push_back({0, kChunk, d, b.mul(d, b.constant(-8.0f))});
     }
+    chunk.integer = [words, &b](unsigned k) { return nibble(b, words, k); };
     chunk.code = [words, &b](unsigned k, bool scaled) {
       if (!scaled || nibbleShift(k) == 28)
         return b.signedToF32(nibble(b, words, k));
@@ -63,6 +65,7 @@ public:
   Q5Codec(Format format, bool minimum)
       : BlockCodec(format, 32), minimum(minimum) {}
   bool hasMinimum() const override { return true; }
+  bool hasIntegers() const override { return true; }
 
   SmallVector<WeightChunk, 2> decode(UnitReader &reader, Value,
                                      unsigned) const override {
@@ -77,10 +80,11 @@ public:
       Value d = lowHalf(b, reader.tiny(0));
       chunk.groups.push_back({0, kChunk, d, b.mul(d, b.constant(-16.0f))});
     }
-    chunk.code = [words, high, &b](unsigned k, bool) {
+    chunk.integer = [words, high, &b](unsigned k) {
       Value top = k >= 4 ? b.shr(high, k - 4) : b.shl(high, 4 - k);
-      return b.signedToF32(b.bitOr(nibble(b, words, k), b.bitAnd(top, 16)));
+      return b.bitOr(nibble(b, words, k), b.bitAnd(top, 16));
     };
+    chunk.code = asF32(b, chunk.integer);
     return {chunk};
   }
 
@@ -94,6 +98,7 @@ public:
   Q8Codec() : BlockCodec(Format::Q8_0, 32) {}
   // A byte moved to the top of the word is its own sign extension, times 2^24.
   unsigned shift(unsigned, unsigned) const override { return 24; }
+  bool hasIntegers() const override { return true; }
 
   SmallVector<WeightChunk, 2> decode(UnitReader &reader, Value,
                                      unsigned) const override {
@@ -101,6 +106,9 @@ public:
     Values words = reader.words(1, 0, 8);
     WeightChunk chunk;
     chunk.groups.push_back({0, kChunk, lowHalf(b, reader.tiny(0)), {}});
+    chunk.integer = [words, &b](unsigned k) {
+      return b.signedBits(words[k / 4], k % 4 * 8, 8);
+    };
     chunk.code = [words, &b](unsigned k, bool scaled) {
       if (!scaled)
         return b.signedToF32(b.signedBits(words[k / 4], k % 4 * 8, 8));
@@ -115,6 +123,7 @@ public:
 class TableCodec final : public BlockCodec {
 public:
   explicit TableCodec(Format format) : BlockCodec(format, 32) {}
+  bool hasIntegers() const override { return true; }
 
   SmallVector<WeightChunk, 2> decode(UnitReader &reader, Value,
                                      unsigned) const override {
@@ -135,11 +144,12 @@ public:
     }
     WeightChunk chunk;
     chunk.groups.push_back({0, kChunk, scale, {}});
-    chunk.code = [words, nl, &b](unsigned k, bool) {
+    chunk.integer = [words, nl, &b](unsigned k) {
       return lookUp16(
           b, nl ? sprig::quant::kIQ4Values : sprig::quant::kE2M1Doubled,
           nibble(b, words, k));
     };
+    chunk.code = asF32(b, chunk.integer);
     return {chunk};
   }
 };
@@ -149,6 +159,7 @@ public:
 class NVFP4Codec final : public BlockCodec {
 public:
   NVFP4Codec() : BlockCodec(Format::NVFP4, 64, /*steps=*/2) {}
+  bool hasIntegers() const override { return true; }
 
   SmallVector<WeightChunk, 2> decode(UnitReader &reader, Value step,
                                      unsigned) const override {
@@ -160,12 +171,13 @@ public:
     for (unsigned group = 0; group < 2; ++group)
       chunk.groups.push_back(
           {group * 16, 16, halfOfUE4M3(b, b.bits(packed, group * 8, 8)), {}});
-    chunk.code = [words, &b](unsigned k, bool) {
+    chunk.integer = [words, &b](unsigned k) {
       unsigned i = k % 16;
       Value code =
           b.bits(words[k / 16 * 2 + i % 8 / 4], i % 4 * 8 + i / 8 * 4, 4);
       return lookUp16(b, sprig::quant::kE2M1Doubled, code);
     };
+    chunk.code = asF32(b, chunk.integer);
     return {chunk};
   }
 

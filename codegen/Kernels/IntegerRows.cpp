@@ -9,6 +9,21 @@ namespace mlir::llm {
 /// Numbers below are zeros: their scale's inverse is not a number of f32.
 static constexpr float kLeast = 1e-30f;
 
+IntegerScale::IntegerScale(KernelBuilder &b, Value most, int64_t bits) {
+  const int64_t largest = (int64_t(1) << (bits - 1)) - 1;
+  Value zero = b.constant(0.0f);
+  most = b.select(b.less(b.constant(kLeast), most), most, zero);
+  scale = b.div(most, b.constant(float(largest)));
+  inverse = b.select(b.less(zero, scale), b.div(b.constant(1.0f), scale), zero);
+}
+
+Value IntegerScale::code(KernelBuilder &b, Value x) const {
+  // As a number above zero, where rounding is cutting off.
+  return b.min(b.floorToI32(b.max(b.fma(x, inverse, b.constant(128.5f)),
+                                  b.constant(0.0f))),
+               b.constant(255u));
+}
+
 FailureOr<QuantizeRowsSpec> QuantizeRowsSpec::fromAttr(DictionaryAttr attr,
                                                        EmitError emitError) {
   QuantizeRowsSpec spec;
@@ -132,38 +147,30 @@ void QuantizeRowsSpec::build(KernelBuilder &b,
                         largest = b.max(largest, b.max(x, b.neg(x)));
                       return largest;
                     });
-  const int64_t largest = (int64_t(1) << (bits - 1)) - 1;
-  Value zero = b.constant(0.0f);
-  most = b.select(b.less(b.constant(kLeast), most), most, zero);
-  Value scale = b.div(most, b.constant(float(largest)));
-  Value inverse = b.select(b.less(zero, scale),
-                           b.div(b.constant(1.0f), scale), zero);
+  const IntegerScale scale(b, most, bits);
   Value place = rounded ? first
                         : b.add(b.mul(token, shape.words()),
                                 b.mul(group, quads));
   b.loop(lane, b.index(quads), b.index(lanes), {}, [&](Value quad, ValueRange) {
     Values codes;
-    // As numbers above zero, where rounding is cutting off.
     for (Value x : numbers(quad))
-      codes.push_back(b.min(
-          b.floorToI32(b.max(b.fma(x, inverse, b.constant(128.5f)), zero)),
-          b.constant(255u)));
+      codes.push_back(scale.code(b, x));
     if (rounded) {
       for (Value &code : codes)
-        code = b.mul(b.sub(b.unsignedToF32(code), b.constant(128.0f)), scale);
+        code = b.mul(b.sub(b.unsignedToF32(code), b.constant(128.0f)),
+                     scale.scale);
       b.store(b.pack(codes), kY, b.add(place, quad));
       return Values{};
     }
     Value word = codes[0];
     for (int64_t i = 1; i < 4; ++i)
       word = b.bitOr(word, b.shl(codes[size_t(i)], 8 * i));
-    // code - 128 in two's complement, in all four bytes.
-    b.store(b.bitXor(word, b.constant(0x80808080u)), kY, b.add(place, quad));
+    b.store(b.bitXor(word, b.constant(kCodeSigns)), kY, b.add(place, quad));
     return Values{};
   });
   if (!rounded)
     b.when(b.equal(lane, b.index(0)), [&] {
-      b.store(b.bitsOfF32(scale), kY,
+      b.store(b.bitsOfF32(scale.scale), kY,
               b.add(b.add(b.mul(token, shape.words()), group), shape.codes()));
     });
   b.close();

@@ -30,6 +30,18 @@ struct IntegerRow {
   int64_t words() const { return codes() + (groups() + 3) / 4 * 4; }
 };
 
+/// The scale of numbers of magnitude `most` at the most, in codes of `bits`; its
+/// inverse is 0 where the scale is. Equal in every kernel, so that a row has the
+/// same bits wherever it is rounded.
+struct IntegerScale {
+  IntegerScale(KernelBuilder &b, Value most, int64_t bits);
+  /// 128 above the code of a number, as an i32 from 0 to 255.
+  Value code(KernelBuilder &b, Value x) const;
+  Value scale, inverse;
+};
+/// What turns four such numbers in a word into codes, in two's complement.
+inline constexpr uint32_t kCodeSigns = 0x80808080u;
+
 struct QuantizeRowsSpec {
   static constexpr llvm::StringLiteral kFamily = "quantize";
   int64_t width = 0, group = 0, bits = 8;

@@ -168,11 +168,11 @@ void LinearKernel::addSquares(XChunk &x, unsigned token,
   squares = b.add(squares, x.squares(token));
 }
 
-SmallVector<LinearKernel::Chunks> LinearKernel::decode(Value block,
+std::vector<LinearKernel::Chunks> LinearKernel::decode(Value block,
                                                        Value stepOfBlock,
                                                        unsigned count) {
   Value unit = b.mul(block, codec.unitsPerBlock());
-  SmallVector<Chunks> rows;
+  std::vector<Chunks> rows;
   for (RowSet &set : rowSets) {
     Value first = b.add(
         b.mul(b.add(b.mul(set.tile, int64_t(layout.units)), unit), 8), row);
@@ -193,7 +193,7 @@ Value LinearKernel::offsetOf(const WeightChunk &chunk, Value block) {
 Values LinearKernel::step(Value block, Value stepOfBlock, unsigned count,
                           ValueRange carried) {
   Values sums(carried);
-  SmallVector<Chunks> rows = decode(block, stepOfBlock, count);
+  std::vector<Chunks> rows = decode(block, stepOfBlock, count);
   for (unsigned c = 0; c < rows[0].size(); ++c) {
     SmallVector<WeightChunk> chunks;
     for (auto &set : rows)

@@ -38,7 +38,7 @@ private:
   Values matrixLoop();
   using Chunks = SmallVector<WeightChunk, 2>;
   /// The chunks of one step, of every row set.
-  SmallVector<Chunks> decode(Value block, Value stepOfBlock, unsigned count);
+  std::vector<Chunks> decode(Value block, Value stepOfBlock, unsigned count);
   /// Of the chunk's first number in a row of x.
   Value offsetOf(const WeightChunk &chunk, Value block);
   /// The quads of x that one lane brings to shared memory: each belongs to one

@@ -168,7 +168,7 @@ Values LinearKernel::matrixLoop() {
   auto body = [&](Value block, Value stepOfBlock, unsigned count,
                   ValueRange carried) {
     Values sums(carried);
-    SmallVector<Chunks> rows = decode(block, stepOfBlock, count);
+    std::vector<Chunks> rows = decode(block, stepOfBlock, count);
     for (unsigned c = 0; c < rows[0].size(); ++c) {
       b.barrier(); // what is there has been multiplied
       for (auto [r, chunks] : llvm::enumerate(rows))

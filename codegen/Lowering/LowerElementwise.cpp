@@ -9,15 +9,18 @@ namespace {
 LogicalResult emit(ProgramLowering &p, Operation *op, ElementwiseSpec spec,
                    ArrayRef<Operand> inputs) {
   Value result = op->getResult(0);
-  if (!cast<RankedTensorType>(result.getType()).getElementType().isF32())
+  Type element = cast<RankedTensorType>(result.getType()).getElementType();
+  if (!element.isF32() && !isa<QuantizedType>(element))
     return op->emitOpError("expects a result of f32, but got ")
            << result.getType();
   spec.width = p.rowElements(result);
   int64_t rows = p.rowsOf(op->getOperand(0));
   SmallVector<Operand> operands(inputs);
   operands.push_back({"y", p.allocate(result, rows)});
-  return p.dispatch(op, ElementwiseSpec::kFamily, spec.toAttr(p.context()),
-                    operands, rows, op->getName().stripDialect());
+  if (failed(p.dispatch(op, ElementwiseSpec::kFamily, spec.toAttr(p.context()),
+                        operands, rows, op->getName().stripDialect())))
+    return failure();
+  return roundResult(p, op);
 }
 
 LogicalResult lowerAdd(ProgramLowering &p, AddOp op) {

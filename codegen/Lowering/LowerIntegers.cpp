@@ -157,6 +157,33 @@ LogicalResult quantizeRows(ProgramLowering &p, Operation *op, RmsNormOp norm,
                     operands, rows, norm ? "norm, quantize" : "quantize");
 }
 
+LogicalResult roundResult(ProgramLowering &p, Operation *op) {
+  Value result = op->getResult(0);
+  if (!isa<QuantizedType>(
+          cast<RankedTensorType>(result.getType()).getElementType()))
+    return success();
+  return quantizeRows(p, op, /*norm=*/nullptr, result, result);
+}
+
+/// The group by which the kernel of `op` rounds its result; 0 where the result
+/// is f32, or rounded by a kernel of its own.
+static FailureOr<int64_t> roundedBy(ProgramLowering &p, GatedLinearOp op,
+                                    const IntegerLinearSpec &spec) {
+  Value result = op.getResult();
+  if (!isa<QuantizedType>(
+          cast<RankedTensorType>(result.getType()).getElementType()))
+    return 0;
+  FailureOr<QuantizeRowsSpec> rows = rowsSpec(op, result);
+  if (failed(rows))
+    return failure();
+  const bool possible =
+      rows->bits == 8 && spec.canRound(rows->row().group, p.profile()) &&
+      llvm::all_of(result.getUsers(), [&](Operation *user) {
+        return takesIntegers(p, user, result);
+      });
+  return possible ? rows->row().group : 0;
+}
+
 LogicalResult lowerIntegerLinear(ProgramLowering &p, LinearOp op) {
   FailureOr<WeightOperand> weight = p.tiledWeight(op.getWeight(), op);
   if (failed(weight))
@@ -193,10 +220,25 @@ LogicalResult lowerIntegerLinear(ProgramLowering &p, GatedLinearOp op) {
   SmallVector<Operand> operands = gate->named("gate");
   operands.append(up->named("up"));
   operands.push_back({"x", p.view(op.getInput())});
-  const int64_t rows = p.rowsOf(op.getInput());
+  const int64_t rows = p.rowsOf(op.getInput()), work = 2 * spec.n * spec.k * rows;
+  FailureOr<int64_t> group = roundedBy(p, op, spec);
+  if (failed(group))
+    return failure();
+  if (*group) {
+    spec.yGroup = *group;
+    Value y = p.scratch("quantized", uint64_t(p.paddedRows(rows) *
+                                              spec.yRow().words()) * 4);
+    operands.push_back({"y", y});
+    p.setView(op.getResult(), y, rows);
+    p.remembered(integersMark(p, op.getResult())) = y;
+    return p.dispatch(op, IntegerLinearSpec::kFamily, spec.toAttr(p.context()),
+                      operands, rows, "gate, up, quantize", work);
+  }
   operands.push_back({"y", p.allocate(op.getResult(), rows)});
-  return p.dispatch(op, IntegerLinearSpec::kFamily, spec.toAttr(p.context()),
-                    operands, rows, "gate, up", 2 * spec.n * spec.k * rows);
+  if (failed(p.dispatch(op, IntegerLinearSpec::kFamily, spec.toAttr(p.context()),
+                        operands, rows, "gate, up", work)))
+    return failure();
+  return roundResult(p, op);
 }
 
 ArrayRef<OpLoweringRow> integerLowerings() {

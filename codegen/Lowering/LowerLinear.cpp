@@ -222,14 +222,18 @@ LogicalResult lowerGatedLinear(ProgramLowering &p, GatedLinearOp op) {
         failed(product(p, op, spec, op.getUp(), inputs, nullptr, sums[1], rows,
                        "up")))
       return failure();
-    return combine(p, op, "gated", stringifyActivationKind(op.getKind()),
-                   sums[0], sums[1], p.allocate(op.getResult(), rows), rows,
-                   "gated");
+    if (failed(combine(p, op, "gated", stringifyActivationKind(op.getKind()),
+                       sums[0], sums[1], p.allocate(op.getResult(), rows), rows,
+                       "gated")))
+      return failure();
+    return roundResult(p, op);
   }
   spec.gate = stringifyActivationKind(op.getKind());
   operands.push_back({"y", p.allocate(op.getResult(), rows)});
-  return p.dispatch(op, LinearSpec::kFamily, spec.toAttr(p.context()), operands,
-                    rows, "gate, up", 2 * spec.n * spec.k * rows);
+  if (failed(p.dispatch(op, LinearSpec::kFamily, spec.toAttr(p.context()),
+                        operands, rows, "gate, up", 2 * spec.n * spec.k * rows)))
+    return failure();
+  return roundResult(p, op);
 }
 
 } // namespace

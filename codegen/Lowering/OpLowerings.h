@@ -66,6 +66,9 @@ LogicalResult gatherColumns(ProgramLowering &program, GatherOp op);
 /// they stand for.
 LogicalResult quantizeRows(ProgramLowering &program, Operation *op,
                            RmsNormOp norm, Value input, Value result);
+/// Rounds the f32 numbers in the view of the result of `op` where its type is
+/// quantised, as above.
+LogicalResult roundResult(ProgramLowering &program, Operation *op);
 /// Whether the view of `value` holds integers (IntegerRows.h).
 bool holdsIntegers(ProgramLowering &program, Value value);
 /// y = x · wᵀ of integers.

@@ -38,12 +38,35 @@ struct FuseIntoNorm final : OpRewritePattern<QuantizeOp> {
   }
 };
 
+/// quantize(gated_activation(g, u)) ==> gated_activation(g, u) with a quantised result; also gated_linear
+template <typename GatedOp> struct FuseIntoGate final : OpRewritePattern<QuantizeOp> {
+  using OpRewritePattern<QuantizeOp>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(QuantizeOp quantize, PatternRewriter &rewriter) const override {
+    auto gated = quantize.getInput().getDefiningOp<GatedOp>();
+    if (!gated)
+      return rewriter.notifyMatchFailure(quantize, "no gated activation makes its input");
+    const auto refusal = [&](const Twine &why) { return refuse(rewriter, quantize, kPass, why); };
+    if (quantize.getClip())
+      return refusal("the numbers are clipped");
+    auto type = cast<RankedTensorType>(gated.getType());
+    if (type.getRank() != 2)
+      return refusal("the gated activation is of each head");
+    if (isa<QuantizedType>(type.getElementType()) || !gated->hasOneUse())
+      return refusal("the gated activation has other users");
+    rewriter.modifyOpInPlace(gated, [&] { gated.getResult().setType(quantize.getType()); });
+    rewriter.replaceOp(quantize, gated.getResult());
+    report(gated, kPass, "quantises its result");
+    return success();
+  }
+};
+
 /// linear(dequantize(quantize(x)), w) ==> linear(quantize(x), w), where nothing is folded into the input
 struct FuseIntoProduct final : OpRewritePattern<DequantizeOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(DequantizeOp dequantize, PatternRewriter &rewriter) const override {
-    if (!isa_and_present<QuantizeOp, RmsNormOp>(dequantize.getInput().getDefiningOp()))
+    if (!isa_and_present<QuantizeOp, RmsNormOp, GatedActivationOp, GatedLinearOp>(dequantize.getInput().getDefiningOp()))
       return rewriter.notifyMatchFailure(dequantize, "not of an activation");
     bool changed = false;
     for (OpOperand &use : llvm::make_early_inc_range(dequantize->getUses())) {
@@ -67,7 +90,7 @@ struct FuseQuantizePass final : llm::impl::FuseQuantizePassBase<FuseQuantizePass
 
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<FuseIntoNorm, FuseIntoProduct>(&getContext());
+    patterns.add<FuseIntoNorm, FuseIntoGate<GatedActivationOp>, FuseIntoGate<GatedLinearOp>, FuseIntoProduct>(&getContext());
     walkAndApplyPatterns(getOperation(), std::move(patterns));
   }
 };

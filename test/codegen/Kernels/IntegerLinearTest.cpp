@@ -61,12 +61,11 @@ Bytes quantize(const QuantizeRowsSpec &s, const TargetProfile &profile,
   return buffers.back();
 }
 
-std::vector<float> multiply(const IntegerLinearSpec &s,
-                            const TargetProfile &profile,
-                            const std::vector<Weight> &weights,
-                            const Bytes &rows, const std::vector<float> &bias,
-                            const std::vector<float> &residual,
-                            uint32_t width) {
+/// What the kernel writes for `width` tokens.
+Bytes output(const IntegerLinearSpec &s, const TargetProfile &profile,
+             const std::vector<Weight> &weights, const Bytes &rows,
+             const std::vector<float> &bias, const std::vector<float> &residual,
+             uint32_t width) {
   const CompiledKernel *kernel =
       compile("integer_linear", s.toAttr(context()), profile);
   if (!kernel)
@@ -98,9 +97,18 @@ std::vector<float> multiply(const IntegerLinearSpec &s,
     }
   }
   run(*kernel, buffers, width);
-  std::vector<float> y = fromBytes<float>(buffers.back());
-  y.resize(width * size_t(s.n));
-  return y;
+  buffers.back().resize(width * size_t(kernel->interface.bindings.back().bytes));
+  return buffers.back();
+}
+
+std::vector<float> multiply(const IntegerLinearSpec &s,
+                            const TargetProfile &profile,
+                            const std::vector<Weight> &weights,
+                            const Bytes &rows, const std::vector<float> &bias,
+                            const std::vector<float> &residual,
+                            uint32_t width) {
+  return fromBytes<float>(
+      output(s, profile, weights, rows, bias, residual, width));
 }
 
 void check(IntegerLinearSpec s, const TargetProfile &profile, uint64_t seed) {
@@ -219,6 +227,70 @@ TEST(IntegerLinear, EveryWidthAndKind) {
         check(s, deviceProfile(), seed);
       }
     }
+}
+
+/// Blocks of GGUF: symmetric ones, those with minima, which meet the sum of the
+/// codes of x, scales of 16 numbers, and codes from a table.
+TEST(IntegerLinear, FormatsOfFiles) {
+  SKIP_WITHOUT_DEVICE();
+  uint64_t seed = 1;
+  for (quant::Format format : BlockCodec::formats()) {
+    if (!IntegerLinearSpec::canMultiply(format, 32))
+      continue;
+    IntegerLinearSpec s;
+    s.format = format;
+    s.n = 11, s.k = quant::info(format).blockElements > 32 ? 512 : 96;
+    s.xGroup = seed % 3 ? 32 : 0;
+    s.residual = seed % 2;
+    check(s, seed % 5 == 4 ? profile("generic") : deviceProfile(), seed);
+    if (++seed % 4 == 0 && device()->dotProducts())
+      check(s, withDots(2), seed);
+  }
+  EXPECT_GE(seed, 15u);
+  for (quant::Format format : {quant::Format::F32, quant::Format::F16, quant::Format::IQ2_XS})
+    EXPECT_FALSE(IntegerLinearSpec::canMultiply(format, 32));
+}
+
+/// A gate that rounds what it makes leaves the bits of the kernel that rounds
+/// rows of f32.
+TEST(IntegerLinear, GatesRoundWhatTheyMake) {
+  SKIP_WITHOUT_DEVICE();
+  if (!deviceProfile().canShuffle())
+    GTEST_SKIP() << "expects subgroups of a known size, which "
+                 << deviceProfile().name << " does not promise";
+  Random random(5);
+  constexpr uint32_t kWidth = 5;
+  for (const auto &[n, group] : {std::pair<int64_t, int64_t>(96, 32), {192, 32}}) {
+    IntegerLinearSpec s;
+    s.format = *quant::formatOf(
+        {4u, Affine::Kind::Symmetric, Affine::Scale::F16, 32u});
+    s.n = n, s.k = 64, s.xGroup = 32, s.gate = "silu";
+    const std::vector<Weight> weights{makeWeight(s.format, s.n, s.k, random),
+                                      makeWeight(s.format, s.n, s.k, random)};
+    QuantizeRowsSpec rounding;
+    rounding.width = s.k, rounding.group = s.xGroup;
+    std::vector<float> x = random.numbers(size_t(kWidth * s.k));
+    std::fill(x.begin(), x.begin() + s.k, 0.0f); // a token of zeros
+    const Bytes rows = quantize(rounding, deviceProfile(), x, {}, kWidth, kWidth);
+    for (int64_t tokens : {1, 2, 4}) {
+      s.tokens = tokens, s.yGroup = 0;
+      if (!s.canRound(group, deviceProfile()))
+        continue;
+      const std::vector<float> floats =
+          multiply(s, deviceProfile(), weights, rows, {}, {}, kWidth);
+      QuantizeRowsSpec after;
+      after.width = n, after.group = group;
+      const Bytes right = quantize(after, deviceProfile(), floats, {}, kWidth, kWidth);
+      s.yGroup = group;
+      EXPECT_EQ(output(s, deviceProfile(), weights, rows, {}, {}, kWidth), right)
+          << n << " in groups of " << group << ", " << tokens << " tokens";
+    }
+  }
+  IntegerLinearSpec s;
+  s.format = quant::Format::Q8_0, s.n = 96, s.k = 64, s.gate = "silu";
+  EXPECT_FALSE(s.canRound(96, deviceProfile())); // whole rows
+  EXPECT_FALSE(s.canRound(64, deviceProfile())); // more than 96 has
+  EXPECT_FALSE(s.canRound(32, profile("generic"))); // no exchange of lanes
 }
 
 TEST(IntegerLinear, SparseWeights) {

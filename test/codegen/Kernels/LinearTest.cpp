@@ -100,6 +100,20 @@ TEST(Linear, FormatsOfGroupsAgreeWithDoublePrecision) {
   }
 }
 
+/// A lane fetches at least eight bytes of codes at a time, those of three and
+/// five bits too, whose units have an odd number of words.
+TEST(Linear, CodesOfGroupsAreLoadedEightBytesAtATime) {
+  for (Format format : groupFormats())
+    EXPECT_GE(planeElementBytes(quant::describe(format, 8, 128).planes[0].unitBytes), 8u)
+        << quant::info(format).name;
+  EXPECT_EQ(planeElementBytes(12), 8u);
+  EXPECT_EQ(planeElementBytes(20, 8), 8u);
+  EXPECT_EQ(planeElementBytes(12, 4), 4u);
+  EXPECT_EQ(planeElementBytes(4), 4u);
+  EXPECT_EQ(planeElementBytes(2), 4u);
+  EXPECT_EQ(planeElementBytes(32), 16u);
+}
+
 /// A weight alone is its own product with one: to the last bit what the
 /// reference decodes.
 TEST(Linear, FormatsOfGroupsDecodeToTheLastBit) {
