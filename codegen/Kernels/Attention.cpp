@@ -43,6 +43,12 @@ FailureOr<AttentionSpec> AttentionSpec::fromAttr(DictionaryAttr attr,
   reader.maybe("block_local", spec.blocks.local, 1);
   reader.maybe("block_first", spec.blocks.first, 0);
   reader.maybe("block_stride", spec.blocks.stride, 0);
+  reader.maybe("part", spec.cache.part, 0);
+  if (spec.cache && (spec.cache.part % spec.split || !spec.parts))
+    reader.fail("expects parts of whole splits, with results of their own, but "
+                "got " +
+                Twine(spec.cache.part) + " slots of splits of " +
+                Twine(spec.split));
   if (spec.tree && spec.tokens != 1)
     reader.fail("expects one token a workgroup in a tree, but got " +
                 Twine(spec.tokens));
@@ -82,6 +88,7 @@ DictionaryAttr AttentionSpec::toAttr(MLIRContext *context) const {
       .add("block_local", blocks ? blocks.local : 0)
       .add("block_first", blocks.first)
       .add("block_stride", blocks.stride)
+      .add("part", cache.part)
       .done();
 }
 
@@ -173,12 +180,16 @@ AttentionSpec::interface(const TargetProfile &profile,
     interface.key += llvm::formatv(" blocks {0} local {1} first {2} stride {3}",
                                    blocks.size, blocks.local, blocks.first,
                                    blocks.stride);
+  if (cache)
+    interface.key += llvm::formatv(" part {0}", cache.part);
   interface.name = KernelInterface::nameFor(
       llvm::formatv("attention_{0}x{1}_t{2}", heads, headSize, tokens).str(),
       interface.key);
   uint64_t rowBytes = uint64_t(heads) * headSize * 4;
+  const KvFormat format = KvFormat::named(kv);
   uint64_t cacheBytes =
-      KvFormat::named(kv).sideBytes(capacity, kvHeads, headSize);
+      cache ? format.codeBytes(cache.spanned(capacity), kvHeads, headSize)
+            : format.sideBytes(capacity, kvHeads, headSize);
   interface.bindings = {{"q", Access::Read, rowBytes, true},
                         {"control", Access::Read, StepControl::kBytes},
                         {"keys", Access::Read, cacheBytes},
@@ -204,10 +215,26 @@ AttentionSpec::interface(const TargetProfile &profile,
         {"tree", Access::Read, TreeTableSpec::bytes(tree)});
   if (bias)
     interface.bindings.push_back({"bias", Access::Read, uint64_t(heads) * 4});
+  if (cache) {
+    for (unsigned side : {AttentionSlots::keys, AttentionSlots::values})
+      interface.bindings[side].shorter =
+          cacheBytes -
+          format.codeBytes(cache.leastSpanned(capacity), kvHeads, headSize);
+    if (format.quantised())
+      interface.bindings.push_back(
+          {"scales", Access::Read,
+           2 * format.scaleBytes(capacity, kvHeads, headSize)});
+    if (format.quantised() && readsTexels(profile))
+      interface.bindings.back().texel = TexelFormat::Rgba32Uint;
+  }
   interface.tokenTile = uint32_t(tokens);
   interface.groups[0] = {uint32_t(heads / groupHeads()), 0};
   interface.groups[1] = {1, uint32_t(tokens)};
-  interface.groups[2] = {uint32_t(std::max<int64_t>(parts, 1)), 0};
+  // With parts of the cache: those of all splits, of which a dispatch takes its
+  // own.
+  const int64_t splits = cache ? llvm::divideCeilSigned(capacity, split)
+                               : std::max<int64_t>(parts, 1);
+  interface.groups[2] = {uint32_t(splits), 0};
   if (lanes) {
     interface.workgroup = {profile.subgroupSize, 1, 1};
     interface.subgroupSize = profile.subgroupSize;

@@ -11,11 +11,12 @@
 // a step whose rows are the nodes of a tree, bias? = scores fall with the distance
 // (ALiBi, arXiv 2108.12409), hidden? = first positions that no token sees, block_size?, block_local?, block_first?,
 // block_stride?: blocks of positions that a token sees (#llm.blocks); chunks in
-// which it sees none are skipped}. Bindings: q f32 [T][H·E]; control; keys, values of
+// which it sees none are skipped, part? = slots of a part of the cache, where
+// one binding does not span it (KvFormat.h)}. Bindings: q f32 [T][H·E]; control; keys, values of
 // the layer's cache (KvFormat.h); y f32 [T][H·EV]; with `parts` also the partial
 // results [T][H][parts][E] and their (maximum, sum of weights)
 // [T][H][parts][2]; with `tree` its table (TreeTable.h); with `bias` a slope for
-// each head, f32 [H].
+// each head, f32 [H]; with `part` the scales of a quantised cache.
 //
 // The cache is cut into splits that start at multiples of `split`, whatever the
 // width of the step. Within a split, softmax is computed online (Milakov and
@@ -35,6 +36,7 @@
 #define SPRIG_CODEGEN_KERNELS_ATTENTION_H
 
 #include "codegen/Kernels/BlockShape.h"
+#include "codegen/Kernels/KvFormat.h"
 #include "codegen/Kernels/Registry.h"
 
 namespace mlir::llm {
@@ -52,6 +54,9 @@ struct AttentionSpec {
   int64_t hidden = 0;    ///< first positions that no token sees
   bool bias = false;
   BlockShape blocks;
+  /// Of a cache of which a binding spans a part: slots of it, whole splits
+  /// (KvFormat.h). Then there are `parts`, and workgroup z computes split z.
+  CacheParts cache;
 
   static FailureOr<AttentionSpec> fromAttr(DictionaryAttr spec,
                                            EmitError emitError);
@@ -85,6 +90,9 @@ struct AttentionSlots {
   static unsigned tree(const AttentionSpec &spec) { return spec.parts ? 7 : 5; }
   static unsigned bias(const AttentionSpec &spec) {
     return tree(spec) + (spec.tree ? 1 : 0);
+  }
+  static unsigned scales(const AttentionSpec &spec) {
+    return bias(spec) + (spec.bias ? 1 : 0);
   }
 };
 

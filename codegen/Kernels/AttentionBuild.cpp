@@ -15,6 +15,9 @@ AttentionBuilder::AttentionBuilder(KernelBuilder &builder,
   keyHead = b.div(firstHead, spec.heads / spec.kvHeads);
   firstToken = b.mul(b.groupId(1), spec.tokens);
   slot = b.groupId(2);
+  if (spec.cache)
+    partBegin = b.mul(b.div(slot, spec.cache.part / spec.split),
+                      spec.cache.part);
   for (int64_t t = 0; t < spec.tokens; ++t)
     limits.push_back(range.limit(b.add(firstToken, t)));
 }
@@ -117,8 +120,16 @@ void AttentionBuilder::storeResult(int64_t query, ArrayRef<Value> state) {
         spec.valueNumbers());
 }
 
+Value AttentionBuilder::splitOf() {
+  return spec.cache ? slot : b.add(range.firstSplit(), slot);
+}
+
+Value AttentionBuilder::placeOf(Value split) {
+  return spec.cache ? b.sub(split, range.firstSplit()) : slot;
+}
+
 void AttentionBuilder::storeParts(const Values &state) {
-  Value split = b.add(range.firstSplit(), slot);
+  Value split = splitOf(), place = placeOf(split);
   for (int64_t q = 0; q < queries(); ++q) {
     ArrayRef<Value> own =
         ArrayRef(state).slice(size_t(q * carriedOf()), size_t(carriedOf()));
@@ -128,12 +139,12 @@ void AttentionBuilder::storeParts(const Values &state) {
            [&] { storeResult(q, own); });
     Value more = b.bitXor(alone, b.constantLike(alone, 1));
     b.when(b.bitAnd(mine, more), [&] {
-      Value place = b.add(
-          b.mul(b.add(b.mul(row(q), spec.heads), head(q)), spec.parts), slot);
-      write(AttentionSlots::partial, b.mul(place, spec.headSize),
+      Value result = b.add(
+          b.mul(b.add(b.mul(row(q), spec.heads), head(q)), spec.parts), place);
+      write(AttentionSlots::partial, b.mul(result, spec.headSize),
             own.drop_front(2), spec.headSize);
       b.when(b.equal(b.localId(), b.index(0)), [&] {
-        b.store(b.pack({own[0], own[1]}), AttentionSlots::stats, place);
+        b.store(b.pack({own[0], own[1]}), AttentionSlots::stats, result);
       });
     });
   }
@@ -144,7 +155,7 @@ void AttentionBuilder::finish() {
     for (int64_t q = 0; q < queries(); ++q)
       slopes.push_back(b.load(AttentionSlots::bias(spec), head(q)));
   if (spec.parts)
-    return storeParts(walk(b.add(range.firstSplit(), slot)));
+    return storeParts(walk(splitOf()));
   Value first = b.div(range.first(limits[0]), spec.split);
   Value last = b.div(b.sub(limits.back(), b.index(1)), spec.split);
   Values empty;

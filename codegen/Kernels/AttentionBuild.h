@@ -45,16 +45,34 @@ protected:
   Value score(int64_t query, Value product, Value position, Value visible);
   /// The last position that any token of this workgroup sees.
   Value readable() const { return b.sub(limits.back(), b.index(1)); }
-  /// The slot to read for `position`, or for one that is seen.
+  /// The slot to read for `position`, or for one that is seen: its place among
+  /// those that the binding spans.
   Value slotOf(Value position) {
-    return range.slot(firstToken, b.min(position, readable()));
+    Value slot = range.slot(firstToken, b.min(position, readable()));
+    return spec.cache ? b.sub(b.max(slot, partBegin), partBegin) : slot;
   }
   /// Word of the scale of group `group` in a side of the cache.
-  Value scaleWord(Value slot, Value group) const {
+  Value scaleWord(unsigned side, Value slot, Value group) const {
+    if (spec.cache) {
+      Value head =
+          b.add(b.mul(b.add(slot, partBegin), spec.kvHeads), keyHead);
+      const int64_t before =
+          side == AttentionSlots::keys
+              ? 0
+              : int64_t(format.scaleBytes(spec.capacity, spec.kvHeads,
+                                          spec.headSize) /
+                        4);
+      return b.add(b.add(b.mul(head, format.groups(spec.headSize)), group),
+                   before);
+    }
     Value head = b.add(b.mul(slot, spec.kvHeads), keyHead);
     return b.add(format.scaleWord(b, head, spec.capacity, spec.kvHeads,
                                   spec.headSize),
                  group);
+  }
+  /// The binding that has the scales of a side.
+  unsigned scalesOf(unsigned side) const {
+    return spec.cache ? AttentionSlots::scales(spec) : side;
   }
   /// Values in the state of one query.
   int64_t carriedOf() const { return 2 + numbers; }
@@ -73,8 +91,13 @@ private:
   /// The query's result, from the sums of all that it sees.
   void storeResult(int64_t query, ArrayRef<Value> state);
   void storeParts(const Values &state);
+  /// The split that this workgroup computes, of those with results of their own,
+  /// and its place among these.
+  Value splitOf();
+  Value placeOf(Value split);
 
   Value firstHead, firstToken, slot;
+  Value partBegin; ///< first slot of the part of the cache
   Values slopes; ///< of each query
   Values limits; ///< of each token, ascending
 };

@@ -91,9 +91,10 @@ KvScale LanesBuilder::scale(unsigned binding, Value slot) {
     return {};
   // One word of the vector that a load fetches.
   Value group = b.div(lane, int64_t(lanes) / format.groups(spec.headSize));
-  Value place = scaleWord(slot, group);
+  Value place = scaleWord(binding, slot, group);
   Values words;
-  for (Value wide : b.unpack(b.load(binding, b.div(place, loads.unit()))))
+  for (Value wide : b.unpack(
+           b.load(scalesOf(binding), b.div(place, loads.unit()))))
     words.append(b.words(wide));
   Value within = b.rem(place, loads.unit()), word = words[0];
   for (size_t i = 1; i < words.size(); ++i)
@@ -240,6 +241,8 @@ void buildAttentionLanes(KernelBuilder &b, const AttentionSpec &spec) {
     types.push_back(b.i32());
   if (spec.bias)
     types.push_back(b.f32());
+  if (spec.cache && KvFormat::named(spec.kv).quantised())
+    types.push_back(word);
   b.open(types);
   LanesBuilder(b, spec).build();
   b.close();

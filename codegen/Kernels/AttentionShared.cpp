@@ -50,7 +50,8 @@ KvScale SharedBuilder::scaleAt(unsigned binding, Value slot, Value word) {
   if (!format.quantised())
     return {};
   Value group = b.div(word, words / format.groups(spec.headSize));
-  return format.scaleOf(b, b.load(binding, scaleWord(slot, group)));
+  return format.scaleOf(
+      b, b.load(scalesOf(binding), scaleWord(binding, slot, group)));
 }
 
 Values SharedBuilder::round(Value chunkStart, ValueRange carried) {
@@ -162,6 +163,8 @@ void buildAttentionShared(KernelBuilder &b, const AttentionSpec &spec,
     types.push_back(b.i32());
   if (spec.bias)
     types.push_back(b.f32());
+  if (spec.cache && KvFormat::named(spec.kv).quantised())
+    types.push_back(b.i32());
   b.open(types);
   SharedBuilder(b, spec, interface.workgroup[0]).build();
   b.close();

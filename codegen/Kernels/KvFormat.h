@@ -10,9 +10,34 @@
 #define SPRIG_CODEGEN_KERNELS_KVFORMAT_H
 
 #include "codegen/Kernels/KernelBuilder.h"
+#include "runtime/Format/Control.h"
 #include <optional>
 
 namespace mlir::llm {
+
+/// A cache of which one binding does not span a side: a dispatch sees some slots
+/// of it (`part`: how many; 0: all), from a multiple of `part` on, and behind
+/// them those that a tree may have gone on to. The number of the part is the
+/// workgroup's along z divided by how many there are for each. The scales of
+/// both sides are a binding of their own: all slots' of the keys, then all of
+/// the values.
+struct CacheParts {
+  int64_t part = 0;
+  explicit operator bool() const { return part != 0; }
+  /// Slots that a binding spans of a cache of `slots`.
+  int64_t spanned(int64_t slots) const {
+    return part ? std::min<int64_t>(part + sprig::format::kMostNodes, slots)
+                : slots;
+  }
+  /// Parts of a cache of `slots`.
+  int64_t count(int64_t slots) const {
+    return part ? llvm::divideCeilSigned(slots, part) : 1;
+  }
+  /// Slots that the binding of the last part spans.
+  int64_t leastSpanned(int64_t slots) const {
+    return part ? slots - (count(slots) - 1) * part : slots;
+  }
+};
 
 /// What the codes of a group are turned to numbers with.
 struct KvScale {
@@ -44,6 +69,14 @@ struct KvFormat {
   /// Of one side of a layer's cache; whole vectors of four words, so that a
   /// scale is read as part of one.
   uint64_t sideBytes(int64_t slots, int64_t heads, int64_t headSize) const;
+  /// Of the numbers or codes alone.
+  uint64_t codeBytes(int64_t slots, int64_t heads, int64_t headSize) const {
+    return uint64_t(slots * heads * headWords(headSize)) * 4;
+  }
+  /// Of the scales of one side alone, whole vectors of four words.
+  uint64_t scaleBytes(int64_t slots, int64_t heads, int64_t headSize) const {
+    return llvm::alignTo(uint64_t(slots * heads * groups(headSize)) * 4, 16);
+  }
   /// Word of the first scale of head `head` (counted through all slots).
   Value scaleWord(KernelBuilder &b, Value head, int64_t slots, int64_t heads,
                   int64_t headSize) const;

@@ -52,6 +52,7 @@ FailureOr<RopeAppendSpec> RopeAppendSpec::fromAttr(DictionaryAttr attr,
   reader.read("interleaved", spec.interleaved);
   reader.read("fused", spec.fused);
   reader.read("tree", spec.tree);
+  reader.maybe("part", spec.cache.part, 0);
   if (std::string why = KvFormat::whyRefused(spec.kv, spec.headSize);
       !why.empty())
     reader.fail(why);
@@ -90,6 +91,7 @@ DictionaryAttr RopeAppendSpec::toAttr(MLIRContext *context) const {
                             .flag("interleaved", interleaved)
                             .flag("fused", fused)
                             .flag("tree", tree)
+                            .add("part", cache.part)
                             .done());
   if (dims != headSize) // zero is a choice here, not a default
     members.set("dims", Builder(context).getI64IntegerAttr(dims));
@@ -107,6 +109,8 @@ std::string RopeAppendSpec::shapeKey() const {
     key += llvm::formatv(" values {0}", valueSize);
   if (longFrom)
     key += llvm::formatv(" long from {0}", longFrom);
+  if (cache)
+    key += llvm::formatv(" part {0}", cache.part);
   return key;
 }
 
@@ -123,7 +127,9 @@ RopeAppendSpec::interface(const TargetProfile &profile,
   uint64_t queryBytes = uint64_t(heads) * headSize * 4,
            keyBytes = uint64_t(kvHeads) * headSize * 4,
            valueBytes = uint64_t(kvHeads) * uint64_t(valueNumbers()) * 4;
-  uint64_t cacheBytes = format.sideBytes(capacity, kvHeads, headSize);
+  uint64_t cacheBytes =
+      cache ? format.codeBytes(cache.spanned(capacity), kvHeads, headSize)
+            : format.sideBytes(capacity, kvHeads, headSize);
   auto &bindings = interface.bindings;
   if (fused) {
     bindings.push_back({"qkv", Access::Read, queryBytes + 2 * keyBytes, true});
@@ -140,6 +146,15 @@ RopeAppendSpec::interface(const TargetProfile &profile,
     bindings.push_back({"y", Access::Write, queryBytes, true});
   bindings.push_back({"keys", Access::Write, cacheBytes});
   bindings.push_back({"values", Access::Write, cacheBytes});
+  if (cache) {
+    for (size_t i = bindings.size() - 2; i < bindings.size(); ++i)
+      bindings[i].shorter = cacheBytes - format.codeBytes(
+                                             cache.leastSpanned(capacity),
+                                             kvHeads, headSize);
+    if (format.quantised())
+      bindings.push_back({"scales", Access::Write,
+                          2 * format.scaleBytes(capacity, kvHeads, headSize)});
+  }
   FailureOr<AttentionSchedule> schedule =
       AttentionSchedule::from(profile, emitError);
   if (failed(schedule))
@@ -162,6 +177,7 @@ RopeAppendSpec::interface(const TargetProfile &profile,
   uint64_t items = uint64_t(heads + 2 * kvHeads) * uint64_t(lanes);
   interface.groups[0] = {uint32_t((items + kLanes - 1) / kLanes), 0};
   interface.groups[1] = {1, 1};
+  interface.groups[2] = {uint32_t(cache.count(capacity)), 0};
   return interface;
 }
 

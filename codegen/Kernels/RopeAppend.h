@@ -9,11 +9,13 @@
 // block of the Walsh-Hadamard transform that queries and keys go through last (a
 // cache in integers), tree? = the step's rows are the nodes of a tree: they are
 // rotated by their depth, long_from? = positions from there on turn by a second
-// table, which lies behind the first}.
+// table, which lies behind the first, part? = slots of a part of the cache, where
+// one binding does not span it}.
 //
 // Bindings: with `fused` qkv f32 [T][(H+2G)·E], else q [T][H·E], k [T][G·E], v
 // [T][G·EV]; rotation table (absent where dims = 0); control; q out f32
-// [T][H·E]; keys and values of the layer's cache.
+// [T][H·E]; keys and values of the layer's cache; with `part` the scales of a
+// quantised one.
 //
 // The rotation table holds (cos, sin) f32 pairs: rows 0 … 255 of dims/2 pairs
 // for the angles of positions 0 … 255, then one row for each started block of
@@ -23,6 +25,7 @@
 #ifndef SPRIG_CODEGEN_KERNELS_ROPEAPPEND_H
 #define SPRIG_CODEGEN_KERNELS_ROPEAPPEND_H
 
+#include "codegen/Kernels/KvFormat.h"
 #include "codegen/Kernels/Registry.h"
 
 namespace mlir::llm {
@@ -39,6 +42,9 @@ struct RopeAppendSpec {
   bool interleaved = false;
   bool fused = false;
   bool tree = false;
+  /// Of a cache of which a binding spans a part (KvFormat.h): workgroup z writes
+  /// into part z, and the first writes the queries.
+  CacheParts cache;
 
   static FailureOr<RopeAppendSpec> fromAttr(DictionaryAttr spec,
                                             EmitError emitError);

@@ -45,7 +45,14 @@ private:
   void whenCached(function_ref<void(unsigned side, Value head)> store);
   /// First word of head `own` of this token's slot.
   Value place(Value own) {
-    return b.mul(b.add(b.mul(slot, s.kvHeads), own), words);
+    Value inside = s.cache ? b.sub(b.max(slot, partBegin), partBegin) : slot;
+    return b.mul(b.add(b.mul(inside, s.kvHeads), own), words);
+  }
+  void storeScale(unsigned side, Value own, Value group, Value scale);
+  /// Whether this lane has a query, and is the one to write it.
+  Value hasQuery() {
+    Value is = b.less(head, s.heads);
+    return s.cache ? b.bitAnd(is, b.equal(b.groupId(2), b.index(0))) : is;
   }
 
   KernelBuilder &b;
@@ -55,6 +62,7 @@ private:
   int64_t words, pack, lanes, queryWidth, keyWidth, valueWidth, fusedWidth;
   Value token, head, lane, slot, valid;
   std::optional<RopeTable> table; ///< none where nothing is rotated
+  Value partBegin; ///< first slot of the part of the cache
   Value exchanged; ///< shared: one number of each lane after another
 };
 
@@ -79,6 +87,26 @@ Builder::Builder(KernelBuilder &builder, const RopeAppendSpec &spec,
     table.emplace(b, s, interface, slots.table, position);
   // Padding rows never reach the cache, and no row lands past its end.
   valid = b.bitAnd(b.less(token, control.count()), b.less(slot, s.capacity));
+  if (s.cache) {
+    partBegin = b.mul(b.groupId(2), s.cache.part);
+    Value inside = b.bitAnd(b.less(partBegin, b.add(slot, 1)),
+                            b.less(slot, b.add(partBegin, s.cache.part)));
+    valid = b.bitAnd(valid, inside);
+  }
+}
+
+void Builder::storeScale(unsigned side, Value own, Value group, Value scale) {
+  Value all = b.add(b.mul(slot, s.kvHeads), own);
+  if (!s.cache) {
+    Value first = format.scaleWord(b, all, s.capacity, s.kvHeads, s.headSize);
+    b.store(scale, side, b.add(first, group));
+    return;
+  }
+  const auto behindKeys = int64_t(
+      format.scaleBytes(s.capacity, s.kvHeads, s.headSize) / 4);
+  Value place = b.add(b.mul(all, format.groups(s.headSize)), group);
+  b.store(scale, slots.scales,
+          b.add(place, side == slots.keys ? 0 : behindKeys));
 }
 
 Values Builder::take(unsigned binding, Value start, Value word) {
@@ -137,7 +165,7 @@ void Builder::whenCached(function_ref<void(unsigned, Value)> store) {
 
 void Builder::appendNumbers() {
   if (s.heads)
-    b.when(b.less(head, s.heads), [&] {
+    b.when(hasQuery(), [&] {
       Value row = b.mul(token, s.fused ? fusedWidth : queryWidth);
       storeQuery(rotate(slots.q, b.add(row, b.mul(head, s.headSize)), lane),
                  lane);
@@ -239,17 +267,14 @@ void Builder::appendCodes() {
     Value scale = whole ? scales.back() : scales[r], word = wordOf[r];
     Value own = b.less(b.add(lane, r * lanes), words);
     if (s.heads)
-      b.when(b.bitAnd(own, b.less(head, s.heads)),
+      b.when(b.bitAnd(own, hasQuery()),
              [&] { storeQuery(numbers[r], word); });
     b.when(own, [&] {
       whenCached([&](unsigned side, Value cached) {
         b.store(format.encode(b, numbers[r], scale), side,
                 b.add(place(cached), word));
         b.when(b.equal(b.rem(word, words / groups), b.index(0)), [&] {
-          Value all = b.add(b.mul(slot, s.kvHeads), cached);
-          Value first =
-              format.scaleWord(b, all, s.capacity, s.kvHeads, s.headSize);
-          b.store(scale, side, b.add(first, b.div(word, words / groups)));
+          storeScale(side, cached, b.div(word, words / groups), scale);
         });
       });
     });
@@ -265,6 +290,8 @@ void buildRopeAppend(KernelBuilder &b, const RopeAppendSpec &spec,
   if (spec.dims)
     types[slots.table] = RopeTable::elementType(b, interface, slots.table);
   types[slots.control] = types[slots.keys] = types[slots.values] = b.i32();
+  if (slots.scales < types.size())
+    types[slots.scales] = b.i32();
   b.open(types);
   Builder builder(b, spec, interface);
   if (KvFormat::named(spec.kv).quantised())

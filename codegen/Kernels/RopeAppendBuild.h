@@ -9,7 +9,7 @@ namespace mlir::llm {
 
 /// Positions of the bindings, which `fused` and `dims` shift.
 struct RopeAppendSlots {
-  unsigned q = 0, k, v, table, control, out, keys, values;
+  unsigned q = 0, k, v, table, control, out, keys, values, scales;
   explicit RopeAppendSlots(const RopeAppendSpec &spec) {
     k = spec.fused || !spec.heads ? q : q + 1;
     v = spec.fused ? q : k + 1;
@@ -18,6 +18,7 @@ struct RopeAppendSlots {
     out = control + 1;
     keys = spec.heads ? out + 1 : out;
     values = keys + 1;
+    scales = values + 1;
   }
 };
 

@@ -100,6 +100,10 @@ FailureOr<KvCompactSpec> KvCompactSpec::fromAttr(DictionaryAttr attr,
   reader.read("kv", spec.kv);
   reader.maybe("layers", spec.layers, 1);
   reader.maybe("stride", spec.stride, 4);
+  reader.maybe("part", spec.cache.part, 0);
+  if (spec.cache && spec.layers != 1)
+    reader.fail("expects one layer of a cache in parts, but got " +
+                Twine(spec.layers));
   if (spec.layers > 1 && spec.stride % 4 != 0)
     reader.fail("expects a stride of whole words between layers, but got " +
                 std::to_string(spec.stride));
@@ -120,6 +124,7 @@ DictionaryAttr KvCompactSpec::toAttr(MLIRContext *context) const {
       .add("kv", StringRef(kv))
       .add("layers", layers > 1 ? layers : 0)
       .add("stride", stride)
+      .add("part", cache.part)
       .done();
 }
 
@@ -133,35 +138,58 @@ KvCompactSpec::interface(const TargetProfile &profile, EmitError) const {
       kvHeads, headSize, kv, capacity, width, interface.workgroup[0]);
   if (layers > 1)
     interface.key += llvm::formatv(" layers {0} each {1}", layers, stride);
+  if (cache)
+    interface.key += llvm::formatv(" part {0}", cache.part);
   interface.name = KernelInterface::nameFor(
       llvm::formatv("kv_compact_{0}x{1}", kvHeads, headSize).str(),
       interface.key);
   KvFormat format = KvFormat::named(kv);
   int64_t words =
       kvHeads * (format.headWords(headSize) + format.groups(headSize));
-  uint64_t bytes = format.sideBytes(capacity, kvHeads, headSize) +
-                   uint64_t((layers - 1) * stride);
+  uint64_t bytes =
+      cache ? format.codeBytes(cache.spanned(capacity), kvHeads, headSize)
+            : format.sideBytes(capacity, kvHeads, headSize) +
+                  uint64_t((layers - 1) * stride);
   interface.bindings = {{"control", Access::Read, StepControl::kBytes},
                         {"keys", Access::ReadWrite, bytes},
                         {"values", Access::ReadWrite, bytes}};
+  if (cache) {
+    for (unsigned side : {1u, 2u})
+      interface.bindings[side].shorter =
+          bytes -
+          format.codeBytes(cache.leastSpanned(capacity), kvHeads, headSize);
+    if (format.quantised())
+      interface.bindings.push_back(
+          {"scales", Access::ReadWrite,
+           2 * format.scaleBytes(capacity, kvHeads, headSize)});
+  }
   interface.groups[0] = {
       uint32_t((words + interface.workgroup[0] - 1) / interface.workgroup[0]),
       0};
   interface.groups[1] = {uint32_t(layers), 0};
+  interface.groups[2] = {uint32_t(cache.count(capacity)), 0};
   return interface;
 }
 
 void KvCompactSpec::build(KernelBuilder &b, const KernelInterface &) const {
-  constexpr unsigned kControl = 0, kKeys = 1, kValues = 2;
-  b.open({b.i32(), b.i32(), b.i32()});
-  StepControl control(b, kControl);
+  constexpr unsigned kControl = 0, kKeys = 1, kValues = 2, kScales = 3;
+  SmallVector<Type> types{b.i32(), b.i32(), b.i32()};
   KvFormat format = KvFormat::named(kv);
+  const bool apart = cache && format.quantised();
+  if (apart)
+    types.push_back(b.i32());
+  b.open(types);
+  StepControl control(b, kControl);
   // Scales travel with their codes.
   int64_t codes = kvHeads * format.headWords(headSize),
           scales = kvHeads * format.groups(headSize);
   Value word = b.globalId(), isCode = b.less(word, codes);
   Value first = word, words = b.index(codes);
-  if (scales) {
+  if (apart) {
+    first = b.select(isCode, word, b.sub(b.max(word, b.index(codes)),
+                                         b.index(codes)));
+    words = b.select(isCode, words, b.index(scales));
+  } else if (scales) {
     first = b.select(
         isCode, word,
         b.sub(b.add(word, capacity * codes), b.index(codes)));
@@ -172,22 +200,49 @@ void KvCompactSpec::build(KernelBuilder &b, const KernelInterface &) const {
   Value next = b.max(control.base(), b.add(accepted, 1));
   Value base = b.sub(next, b.add(accepted, 1)); // of node 0
   Value layer = b.mul(b.groupId(1), stride / 4);
+  Value wanted = b.less(word, codes + scales), partBegin;
+  if (cache) {
+    partBegin = b.mul(b.groupId(2), cache.part);
+    Value mine = b.bitAnd(b.less(partBegin, b.add(base, 1)),
+                          b.less(base, b.add(partBegin, cache.part)));
+    wanted = b.bitAnd(wanted, mine);
+  }
   // A lane moves one word of every slot, in ascending order: no lane reads what
   // another writes.
-  b.when(b.less(word, codes + scales), [&] {
+  b.when(wanted, [&] {
     b.loop(b.index(0), accepted, b.index(1), {}, [&](Value k, ValueRange) {
       Value node =
           b.min(control.packedByte(sprig::format::Path, k), b.index(width - 1));
       auto place = [&](Value slot) {
         Value inside = b.min(slot, b.index(capacity - 1));
+        if (cache) {
+          // Scales have a binding for all slots.
+          Value local = b.sub(b.max(inside, partBegin), partBegin);
+          inside = apart ? b.select(isCode, local, inside) : local;
+        }
         return b.add(b.add(b.mul(inside, words), first), layer);
+      };
+      auto move = [&](Value from, Value to) {
+        for (unsigned side : {kKeys, kValues})
+          b.store(b.load(side, from), side, to);
+      };
+      // Of the keys, then of the values.
+      const auto behindKeys =
+          int64_t(format.scaleBytes(capacity, kvHeads, headSize) / 4);
+      auto moveScale = [&](Value from, Value to) {
+        for (int64_t behind : {int64_t(0), behindKeys})
+          b.store(b.load(kScales, b.add(from, behind)), kScales,
+                  b.add(to, behind));
       };
       // The likeliest path comes first, and then stays where it is.
       b.when(b.less(b.add(k, 1), node), [&] {
         Value from = place(b.add(base, node)),
               to = place(b.add(b.add(base, k), 1));
-        for (unsigned side : {kKeys, kValues})
-          b.store(b.load(side, from), side, to);
+        if (!apart)
+          return move(from, to);
+        b.when(isCode, [&] { move(from, to); });
+        b.when(b.bitXor(isCode, b.constantLike(isCode, 1)),
+               [&] { moveScale(from, to); });
       });
       return Values{};
     });

@@ -14,6 +14,7 @@
 #ifndef SPRIG_CODEGEN_KERNELS_TREEACCEPT_H
 #define SPRIG_CODEGEN_KERNELS_TREEACCEPT_H
 
+#include "codegen/Kernels/KvFormat.h"
 #include "codegen/Kernels/Registry.h"
 
 namespace mlir::llm {
@@ -37,6 +38,9 @@ struct KvCompactSpec {
   int64_t kvHeads = 0, headSize = 0, capacity = 0, width = 0;
   int64_t layers = 1, stride = 0;
   std::string kv = "f16";
+  /// Of a cache of which a binding spans a part (KvFormat.h): workgroup z moves
+  /// what lies behind a prefix that ends in part z.
+  CacheParts cache;
 
   static FailureOr<KvCompactSpec> fromAttr(DictionaryAttr spec,
                                            EmitError emitError);

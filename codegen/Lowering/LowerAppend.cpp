@@ -140,6 +140,7 @@ FailureOr<Append> readAppend(ProgramLowering &p, KVAppendOp op) {
     spec.heads = cast<RankedTensorType>(query.getType()).getShape()[1];
   spec.capacity = p.target().capacity();
   spec.kv = cache->format;
+  spec.cache = cache->parts;
   spec.interleaved = keyRope && keyRope.getInterleaved();
   spec.tree = bool(*tree);
   spec.hadamard = keyTransform ? int64_t(keyTransform.getBlock()) : 0;
@@ -205,15 +206,12 @@ LogicalResult lowerAppend(ProgramLowering &p, KVAppendOp op) {
   }
   if (append->attended)
     operands.push_back({"y", p.allocate(append->attended, p.width())});
-  const CachePlan &cache = append->cache;
-  operands.push_back(
-      {"keys", p.bufferView(cache.buffer, cache.keys, cache.sideBytes), 0});
-  operands.push_back(
-      {"values", p.bufferView(cache.buffer, cache.values, cache.sideBytes), 0});
+  operands.append(p.cacheOperands(append->cache));
   if (*own)
     return lowerAppendingLinear(p, product, spec, operands);
-  return p.dispatch(op, RopeAppendSpec::kFamily, spec.toAttr(p.context()),
-                    operands, p.width(), "rope, append");
+  return p.dispatchOnCache(op, RopeAppendSpec::kFamily,
+                           spec.toAttr(p.context()), append->cache, operands,
+                           p.width(), "rope, append");
 }
 
 } // namespace
@@ -247,6 +245,9 @@ FailureOr<KVAppendOp> appendOf(ProgramLowering &p, LinearOp op) {
   FailureOr<Append> append = readAppend(p, found);
   if (failed(append))
     return failure();
+  // A product writes to a cache that one binding spans.
+  if (append->cache.parts)
+    return KVAppendOp();
   bool whole = append->q.whole == op.getResult() && append->spec.fused &&
                append->ordered();
   return whole && canAppend(p, op, append->spec) ? found : KVAppendOp();

@@ -29,6 +29,9 @@ LogicalResult chooseSplits(ProgramLowering &p, AttentionSpec &spec,
                    ((p.width() + spec.tokens - 1) / spec.tokens);
   int64_t parts = spec.partsFor(p.width());
   spec.parts = groups < schedule->groups && parts > 1 ? parts : 0;
+  // Each part of the cache leaves results of its splits.
+  if (spec.cache)
+    spec.parts = parts;
   return success();
 }
 
@@ -78,7 +81,8 @@ ContextWork workOf(const AttentionSpec &spec, int64_t width) {
 }
 
 LogicalResult dispatchAttention(ProgramLowering &p, const AttentionSpec &spec,
-                                Operation *op, SmallVector<Operand> operands) {
+                                const CachePlan &cache, Operation *op,
+                                SmallVector<Operand> operands) {
   Counts counts;
   if (spec.parts) {
     FailureOr<Counts> written = countsFor(p, spec, op);
@@ -93,9 +97,10 @@ LogicalResult dispatchAttention(ProgramLowering &p, const AttentionSpec &spec,
          0});
     operands.push_back({"stats", p.scratch("split weights", results * 8), 0});
   }
-  if (failed(p.dispatch(op, AttentionSpec::kFamily, spec.toAttr(p.context()),
-                        operands, p.width(), "attention", 0, counts.attention,
-                        workOf(spec, p.width()))))
+  if (failed(p.dispatchOnCache(
+          op, AttentionSpec::kFamily, spec.toAttr(p.context()), cache, operands,
+          p.width(), "attention", counts.attention, workOf(spec, p.width()),
+          spec.cache ? spec.cache.part / spec.split : 1)))
     return failure();
   if (!spec.parts)
     return success();
@@ -121,6 +126,7 @@ LogicalResult lowerAnyAttention(ProgramLowering &p, AttentionT op, Value tree) {
   spec.heads = cast<RankedTensorType>(op.getQuery().getType()).getShape()[1];
   spec.capacity = p.target().capacity();
   spec.kv = cache->format;
+  spec.cache = cache->parts;
   spec.scale = op.getScale().convertToDouble();
   spec.softcap = op.getSoftcap() ? op.getSoftcap()->convertToDouble() : 0;
   spec.window = op.getWindow().value_or(0);
@@ -136,11 +142,9 @@ LogicalResult lowerAnyAttention(ProgramLowering &p, AttentionT op, Value tree) {
     return failure();
   SmallVector<Operand> operands = {
       {"q", p.view(op.getQuery())},
-      {"control", p.controlView()},
-      {"keys", p.bufferView(cache->buffer, cache->keys, cache->sideBytes), 0},
-      {"values", p.bufferView(cache->buffer, cache->values, cache->sideBytes),
-       0},
-      {"y", p.allocate(op.getResult(), p.width())}};
+      {"control", p.controlView()}};
+  operands.append(p.cacheOperands(*cache));
+  operands.push_back({"y", p.allocate(op.getResult(), p.width())});
   if (tree)
     operands.push_back({"tree", tree});
   if (spec.bias) {
@@ -149,7 +153,7 @@ LogicalResult lowerAnyAttention(ProgramLowering &p, AttentionT op, Value tree) {
       return failure();
     operands.push_back({"bias", *slopes});
   }
-  return dispatchAttention(p, spec, op, operands);
+  return dispatchAttention(p, spec, *cache, op, operands);
 }
 
 LogicalResult lowerAttention(ProgramLowering &p, AttentionOp op) {

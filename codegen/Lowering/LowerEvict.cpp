@@ -85,6 +85,13 @@ LogicalResult lowerEvict(ProgramLowering &p, KVEvictOp op) {
   FailureOr<CachePlan> cache = p.target().cache(handle);
   if (failed(cache))
     return failure();
+  if (cache->parts)
+    return op.emitOpError("expects keys of a layer within the ")
+           << p.profile().limits.storageRange
+           << " bytes that a binding spans on target '" << p.profile().name
+           << "' to make room in them, but they take " << cache->sideBytes
+           << "; compile with a shorter --context, with fewer bits in the cache "
+              "(--kv=8), or for other targets";
   const int64_t layers = layersFrom(p, *cache, evictionsOf(p, handle),
                                     size_t(handle.getIndex()));
   if (layers == 0)

@@ -111,7 +111,7 @@ LogicalResult lowerCompact(ProgramLowering &p, KVCompactOp op) {
     }
   const uint64_t range = p.profile().limits.storageRange;
   int64_t together = 1;
-  if (others == layers)
+  if (others == layers && !cache->parts)
     together = std::min<int64_t>(
         layers, 1 + int64_t((range - cache->sideBytes) / cache->layerBytes));
   if (index % together != 0)
@@ -128,12 +128,17 @@ LogicalResult lowerCompact(ProgramLowering &p, KVCompactOp op) {
   spec.capacity = p.target().capacity();
   spec.width = kTreeStride;
   spec.kv = cache->format;
-  return p.dispatch(
-      op, KvCompactSpec::kFamily, spec.toAttr(p.context()),
-      {{"control", p.controlView()},
-       {"keys", p.bufferView(cache->buffer, cache->keys, bytes), 0},
-       {"values", p.bufferView(cache->buffer, cache->values, bytes), 0}},
-      1, "compact");
+  spec.cache = cache->parts;
+  SmallVector<Operand> operands{{"control", p.controlView()}};
+  if (cache->parts)
+    operands.append(p.cacheOperands(*cache));
+  else
+    operands.append(
+        {{"keys", p.bufferView(cache->buffer, cache->keys, bytes), 0},
+         {"values", p.bufferView(cache->buffer, cache->values, bytes), 0}});
+  return p.dispatchOnCache(op, KvCompactSpec::kFamily,
+                           spec.toAttr(p.context()), *cache, operands, 1,
+                           "compact");
 }
 
 } // namespace

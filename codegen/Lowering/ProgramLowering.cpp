@@ -305,7 +305,7 @@ LogicalResult ProgramLowering::dispatch(Operation *op, StringRef family,
                                         ArrayRef<Operand> operands,
                                         int64_t rowCount, StringRef what,
                                         int64_t macs, Value groupCounts,
-                                        ContextWork context) {
+                                        ContextWork context, GridPart along) {
   FailureOr<const KernelInterface *> kernel =
       targetLowering.kernel(family, spec, op);
   if (failed(kernel))
@@ -338,6 +338,8 @@ LogicalResult ProgramLowering::dispatch(Operation *op, StringRef family,
     touched += found->touched < 0 ? least : uint64_t(found->touched);
   }
   std::array<uint32_t, 3> counts = interface.groupsFor(uint32_t(rowCount));
+  if (along.count)
+    counts[2] = uint32_t(along.count);
   for (uint32_t count : counts)
     if (count == 0 || count > profile().limits.groups)
       return op->emitOpError()
@@ -355,6 +357,8 @@ LogicalResult ProgramLowering::dispatch(Operation *op, StringRef family,
                         uint64_t(macs + context.macs))));
   if (groupCounts)
     dispatch.getIndirectMutable().assign(groupCounts);
+  if (along.first)
+    dispatch.setBase(ArrayRef<int32_t>{0, 0, along.first});
   return success();
 }
 

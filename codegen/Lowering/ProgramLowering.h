@@ -25,6 +25,11 @@ struct ContextWork {
   int64_t macs = 0, bytes = 0;
 };
 
+/// Workgroups along z that a dispatch takes of a kernel's grid; count 0: all.
+struct GridPart {
+  int32_t first = 0, count = 0;
+};
+
 /// A weight in the weight section, one view for each plane.
 struct WeightOperand {
   sprig::quant::TensorLayout layout;
@@ -112,7 +117,22 @@ public:
   LogicalResult dispatch(Operation *op, StringRef family, DictionaryAttr spec,
                          ArrayRef<Operand> operands, int64_t rows,
                          StringRef what, int64_t macs = 0, Value counts = {},
-                         ContextWork context = {});
+                         ContextWork context = {}, GridPart along = {});
+
+  /// The same of a kernel whose bindings "keys", "values" and, of a quantised
+  /// cache in parts, "scales" are those of `cache`: a dispatch for each part,
+  /// which takes `groupsOfAPart` workgroups along z. `operands` has the first two
+  /// for a cache in one part.
+  LogicalResult dispatchOnCache(Operation *op, StringRef family,
+                                DictionaryAttr spec, const CachePlan &cache,
+                                SmallVector<Operand> operands, int64_t rows,
+                                StringRef what, Value counts = {},
+                                ContextWork context = {},
+                                int64_t groupsOfAPart = 1);
+  /// "keys" and "values" of the first part.
+  SmallVector<Operand, 2> cacheOperands(const CachePlan &cache) {
+    return cacheOperands(cache, 0);
+  }
 
   /// A place for a value that several operations of the program share, by a
   /// name of their own; null at first.
@@ -120,6 +140,7 @@ public:
 
 private:
   LogicalResult lower(const FlatOp &entry);
+  SmallVector<Operand, 2> cacheOperands(const CachePlan &cache, int64_t part);
   Value weightView(plan::TensorOp tensor, uint64_t offset, uint64_t bytes);
   /// The rows as a tensor of their own.
   FailureOr<WeightOperand> rowsApart(Value weight, int64_t first, int64_t count,

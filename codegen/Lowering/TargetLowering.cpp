@@ -1,5 +1,6 @@
 #include "codegen/Lowering/TargetLowering.h"
 
+#include "codegen/Kernels/Attention.h"
 #include "codegen/Kernels/KvFormat.h"
 #include "codegen/Lowering/KernelAttrs.h"
 
@@ -82,6 +83,31 @@ static std::string cacheFormat(KVType type) {
   return {};
 }
 
+/// A side that no binding spans: parts of whole splits, and behind each of them
+/// the slots that a tree may have gone on to; scales apart.
+LogicalResult TargetLowering::cutIntoParts(KVOp handle, KVType type,
+                                           CachePlan &place) const {
+  const KvFormat format = KvFormat::named(place.format);
+  const int64_t heads = type.getHeads(), width = type.getKeyWidth();
+  const uint64_t most = targetProfile.limits.storageRange;
+  const int64_t split = AttentionSpec::splitFor(shape.capacity);
+  place.slotBytes = format.codeBytes(1, heads, width);
+  const auto slots = int64_t(most / place.slotBytes);
+  place.parts.part =
+      (slots - int64_t(sprig::format::kMostNodes)) / split * split;
+  place.sideBytes = format.codeBytes(shape.capacity, heads, width);
+  if (format.quantised())
+    place.scaleBytes = format.scaleBytes(shape.capacity, heads, width);
+  if (place.parts.part >= split && 2 * place.scaleBytes <= most)
+    return success();
+  return handle.emitOpError("expects ")
+         << split << " slots of the keys of a layer, and all scales, within the "
+         << most << " bytes that a binding spans on target '"
+         << targetProfile.name << "', but a slot takes " << place.slotBytes
+         << " and the scales " << 2 * place.scaleBytes
+         << "; compile with a shorter --context";
+}
+
 FailureOr<CachePlan> TargetLowering::cache(KVOp handle) {
   auto symbol = SymbolTable::lookupSymbolIn(module, handle.getCacheAttr());
   auto cache = cast<KVCacheOp>(symbol);
@@ -100,21 +126,18 @@ FailureOr<CachePlan> TargetLowering::cache(KVOp handle) {
   const KvFormat format = KvFormat::named(formatName);
   const uint64_t sideBytes = format.sideBytes(shape.capacity, type.getHeads(),
                                               type.getKeyWidth());
-  if (const uint64_t most = targetProfile.limits.storageRange;
-      sideBytes > most) {
-    // Whole pieces of 64 slots, so that scales fit as well.
-    const uint64_t slot =
-        llvm::divideCeil(sideBytes, uint64_t(shape.capacity));
-    return handle.emitOpError("expects the keys of a layer within the ")
-           << most << " bytes that a binding spans on target '"
-           << targetProfile.name << "', but " << shape.capacity
-           << " slots take " << sideBytes << "; compile with --context="
-           << most / slot / 64 * 64
-           << ", with fewer bits in the cache (--kv=8), or for other targets";
-  }
+  CachePlan place;
+  place.format = formatName;
+  place.sideBytes = sideBytes;
+  if (sideBytes > targetProfile.limits.storageRange &&
+      failed(cutIntoParts(handle, type, place)))
+    return failure();
   uint64_t stride =
-      uint64_t(plan::alignTo(int64_t(sideBytes), plan::kAlignment));
-  uint64_t bytes = 2 * stride * uint64_t(cache.getCount());
+      uint64_t(plan::alignTo(int64_t(place.sideBytes), plan::kAlignment));
+  const uint64_t bothScales = uint64_t(
+      plan::alignTo(int64_t(2 * place.scaleBytes), plan::kAlignment));
+  place.layerBytes = 2 * stride + bothScales;
+  uint64_t bytes = place.layerBytes * uint64_t(cache.getCount());
   std::string name = (cache.getSymName() + "_cache").str();
   plan::BufferOp store = buffer(plan::BufferKind::kv, name, bytes);
   if (!symbols.lookup(cache.getSymName())) {
@@ -126,10 +149,14 @@ FailureOr<CachePlan> TargetLowering::cache(KVOp handle) {
                   scales =
                       type.getHeads() * 4 * format.groups(type.getKeyWidth());
     SmallVector<int64_t> offsets, slots;
-    for (int64_t side : {int64_t(0), int64_t(stride)}) {
-      offsets.push_back(side), slots.push_back(codes);
+    for (int64_t side : {0, 1}) {
+      const int64_t first = side * int64_t(stride);
+      offsets.push_back(first), slots.push_back(codes);
       if (scales)
-        offsets.push_back(side + shape.capacity * codes),
+        offsets.push_back(place.parts
+                              ? int64_t(2 * stride +
+                                        uint64_t(side) * place.scaleBytes)
+                              : first + shape.capacity * codes),
             slots.push_back(scales);
     }
     insert(plan::KvCacheOp::create(
@@ -138,9 +165,11 @@ FailureOr<CachePlan> TargetLowering::cache(KVOp handle) {
         type.getWindow(), type.getSinks(), element, element,
         offsets, slots));
   }
-  uint64_t layer = 2 * stride * handle.getIndex();
-  return CachePlan{store,     layer,      layer + stride,
-                   sideBytes, 2 * stride, formatName};
+  place.buffer = store;
+  place.keys = place.layerBytes * handle.getIndex();
+  place.values = place.keys + stride;
+  place.scales = place.values + stride;
+  return place;
 }
 
 void TargetLowering::insert(Operation *op) {

@@ -3,6 +3,7 @@
 #ifndef SPRIG_CODEGEN_LOWERING_TARGETLOWERING_H
 #define SPRIG_CODEGEN_LOWERING_TARGETLOWERING_H
 
+#include "codegen/Kernels/KvFormat.h"
 #include "codegen/Kernels/Registry.h"
 #include "codegen/Lowering/WeightTable.h"
 #include "codegen/Target/TargetProfile.h"
@@ -19,6 +20,10 @@ struct CachePlan {
   uint64_t sideBytes;    ///< of each
   uint64_t layerBytes;   ///< from one layer to the next
   std::string format;    ///< as lib KvFormat of the kernels names it
+  /// Where one binding does not span a side: its parts, bytes of a slot without
+  /// scales, and where the scales of both sides are.
+  CacheParts parts;
+  uint64_t slotBytes = 0, scales = 0, scaleBytes = 0;
 };
 
 /// What is the same for all targets.
@@ -65,6 +70,7 @@ public:
 
 private:
   void insert(Operation *op);
+  LogicalResult cutIntoParts(KVOp handle, KVType type, CachePlan &place) const;
 
   ModuleOp module;
   LoweringShape shape;

@@ -126,7 +126,9 @@ llvm::Error validateProfile(const TargetProfile &profile) {
                 {"workgroup_size y", limits.workgroupSize[1], 128},
                 {"workgroup_size z", limits.workgroupSize[2], 64},
                 {"shared_bytes", limits.sharedBytes, 16384},
-                {"storage_range", limits.storageRange, 1u << 27},
+                // Less than is guaranteed cuts weights and caches into smaller
+                // parts.
+                {"storage_range", limits.storageRange, 1u << 16},
                 {"uniform_range", limits.uniformRange, 16384},
                 {"texel_elements", limits.texelElements, 65536},
                 {"groups", limits.groups, 65535},

@@ -108,6 +108,7 @@ private:
     case CodeKind::Codebook:
       return type.getCodebook() == "iq4nl";
     case CodeKind::F8E4M3:
+    case CodeKind::F8E5M2:
     case CodeKind::Grid:
       return false;
     }

@@ -127,19 +127,19 @@ module {
 
 // -----
 
-// Keys that no binding spans: 262,144 slots of 8 heads of 128 in f16.
+// Keys of which no binding spans a split: slots of 8192 heads of 128 in f16.
 module {
-  llm.kv_cache @kv : 1 x !llm.kv<8x128, f16, f16, 262144>
+  llm.kv_cache @kv : 1 x !llm.kv<8192x128, f16, f16, 1024>
   func.func @forward(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %rows: tensor<?xi32>) -> tensor<?x1024xf32> {
+    // expected-error @below {{expects 256 slots of the keys of a layer, and all scales, within the 134217728 bytes that a binding spans on target 'lavapipe', but a slot takes 2097152 and the scales 0; compile with a shorter --context}}
+    %kv = llm.kv @kv[0] : !llm.kv<8192x128, f16, f16, 1024>
     %w = llm.weight dense<1.0> : tensor<1024x1024xf32>
     %x = llm.embedding %ids, %w : tensor<1024x1024xf32> -> tensor<?x1024xf32>
-    %q = llm.linear %x, %w : tensor<?x1024xf32>, tensor<1024x1024xf32> -> tensor<?x8x128xf32>
-    // expected-error @below {{expects the keys of a layer within the 134217728 bytes that a binding spans on target 'lavapipe', but 262144 slots take 536870912; compile with --context=65536, with fewer bits in the cache (--kv=8), or for other targets}}
-    %kv = llm.kv @kv[0] : !llm.kv<8x128, f16, f16, 262144>
-    llm.kv_append %kv, %q, %q at %positions : !llm.kv<8x128, f16, f16, 262144>, tensor<?x8x128xf32>, tensor<?x8x128xf32>
-    %y = llm.attention %q, %kv at %positions scale(0.125) : tensor<?x8x128xf32>, !llm.kv<8x128, f16, f16, 262144>
-    %s = llm.select_rows %y, %rows : tensor<?x8x128xf32>, tensor<?xi32>
-    %logits = llm.linear %s, %w : tensor<?x8x128xf32>, tensor<1024x1024xf32> -> tensor<?x1024xf32>
+    %wk = llm.weight dense<1.0> : tensor<1048576x1024xf32>
+    %k = llm.linear %x, %wk : tensor<?x1024xf32>, tensor<1048576x1024xf32> -> tensor<?x8192x128xf32>
+    llm.kv_append %kv, %k, %k at %positions : !llm.kv<8192x128, f16, f16, 1024>, tensor<?x8192x128xf32>, tensor<?x8192x128xf32>
+    %s = llm.select_rows %x, %rows : tensor<?x1024xf32>, tensor<?xi32>
+    %logits = llm.linear %s, %w : tensor<?x1024xf32>, tensor<1024x1024xf32> -> tensor<?x1024xf32>
     return %logits : tensor<?x1024xf32>
   }
 }
