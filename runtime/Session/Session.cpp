@@ -403,13 +403,13 @@ Result<uint32_t> Session::next() {
       return status;
     return token;
   }
-  if (pendingCount == 0 && budget > 0 && !holding && endlessly &&
-      nextBase == capacity()) {
-    if (Status status = evict(); !status.ok())
+  if (!holding) {
+    const uint32_t before = gone;
+    if (Status status = makeRoom(); !status.ok())
       return status;
-    nextBase = slots();
-    if (Status status = pump(); !status.ok())
-      return status;
+    if (gone != before)
+      if (Status status = pump(); !status.ok())
+        return status;
   }
   if (pendingCount == 0) {
     if (budget > 0 && nextBase < capacity())
@@ -448,7 +448,19 @@ Status Session::hold(bool wanted) {
   return pump();
 }
 
+Status Session::makeRoom() {
+  if (pendingCount > 0 || budget == 0 || !endlessly || nextBase < capacity())
+    return {};
+  if (Status status = evict(); !status.ok())
+    return status;
+  nextBase = slots();
+  return {};
+}
+
 Status Session::stepOnce() {
+  if (waiting() == 0)
+    if (Status status = makeRoom(); !status.ok())
+      return status;
   if (waiting() > 0 || budget == 0 || nextBase >= capacity())
     return {}; // `next` says what is wrong, if anything
   return submitStep();

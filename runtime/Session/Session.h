@@ -189,6 +189,8 @@ private:
   std::vector<uint32_t> innerWidths() const;
   StepInput input(uint32_t base, const uint32_t *tokens, uint32_t count) const;
   Status checkFeed(const uint32_t *tokens, size_t count) const;
+  /// Before a sampling step that finds no slot, where generation is endless.
+  Status makeRoom();
   /// Feeds of known[filled…] all but what still fits, and makes room between.
   Status feedOverflow();
   /// Makes room; no sampled token waits to be read.

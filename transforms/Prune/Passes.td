@@ -310,7 +310,7 @@ def SearchShapePass : Pass<"llm-search-shape", "ModuleOp"> {
     Option<"recover", "recover", "bool", /*default=*/"true", "Fit the columns that stay">,
     Option<"tokens", "tokens", "int64_t", /*default=*/"16384", "Of the calibration text">,
     Option<"window", "window", "int64_t", /*default=*/"512", "Tokens of the text that see each other">,
-    Option<"trialTokens", "trial-tokens", "int64_t", /*default=*/"3072",
+    Option<"trialTokens", "trial-tokens", "int64_t", /*default=*/"6144",
            "Of the text, for each trial: two thirds to fit, one to judge; 0: scores alone decide">,
     Option<"bands", "bands", "int64_t", /*default=*/"6", "Of layers that are tried out one by one, for each kind of unit">,
   ];

@@ -74,7 +74,8 @@ protected:
       auto tree = TreeAttentionOp::create(builder, attention.getLoc(), attention.getType(), attention.getQuery(),
                                           attention.getCache(), base, mask, attention.getPositions(),
                                           attention.getBias(), attention.getScaleAttr(), attention.getSoftcapAttr(),
-                                          attention.getWindowAttr(), attention.getSinksAttr(), attention.getBlocksAttr());
+                                          attention.getWindowAttr(), attention.getSinksAttr(), attention.getBlocksAttr(),
+                                          attention.getFirstAttr());
       attention.replaceAllUsesWith(tree.getResult());
       attention.erase();
     });
