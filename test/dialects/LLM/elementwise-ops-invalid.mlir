@@ -196,3 +196,19 @@ func.func @cosine_gate_c2(%q: tensor<?x9x64xf32>, %v: tensor<?x576xf32>) {
   %y = llm.cosine_gate %q, %q, %v eps(0.0) : tensor<?x9x64xf32>, tensor<?x576xf32>
   return
 }
+
+// -----
+
+func.func @adapter_choice_c1(%p: tensor<?xi32>, %g: tensor<2xf32>) {
+  // expected-error@+1 {{expects results Tx1, but got ?x2 and ?x1}}
+  %ids, %gain = llm.adapter_choice %p of %g : tensor<?xi32>, tensor<2xf32> -> tensor<?x2xi32>, tensor<?x1xf32>
+  return
+}
+
+// -----
+
+func.func @adapter_choice_c2(%p: tensor<?xi32>, %g: tensor<0xf32>) {
+  // expected-error@+1 {{expects at least one gain, but got 0}}
+  %ids, %gain = llm.adapter_choice %p of %g : tensor<?xi32>, tensor<0xf32> -> tensor<?x1xi32>, tensor<?x1xf32>
+  return
+}

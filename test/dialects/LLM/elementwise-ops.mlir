@@ -109,6 +109,24 @@ func.func @expert_linear(%x: tensor<?x64xf32>, %ids: tensor<?x2xi32>, %w: tensor
   return
 }
 
+// CHECK-LABEL: func.func @adapter_choice(
+func.func @adapter_choice(%x: tensor<?x64xf32>, %positions: tensor<?xi32>, %gains: tensor<2xf32>,
+                          %A: tensor<2x8x64xf16>, %B: tensor<2x64x8xf16>, %w: tensor<?x64xf32>,
+                          %q: tensor<?x4x16xf32>) -> (tensor<?x64xf32>, tensor<?x4x16xf32>) {
+  // CHECK: %[[IDS:.*]], %[[GAIN:.*]] = llm.adapter_choice %{{.*}} of %{{.*}} : tensor<?xi32>, tensor<2xf32> -> tensor<?x1xi32>, tensor<?x1xf32>
+  %ids, %gain = llm.adapter_choice %positions of %gains : tensor<?xi32>, tensor<2xf32> -> tensor<?x1xi32>, tensor<?x1xf32>
+  %a = llm.expert_linear %x, %ids, %A : tensor<?x64xf32>, tensor<?x1xi32>, tensor<2x8x64xf16> -> tensor<?x1x8xf32>
+  %y = llm.expert_linear %a, %ids, %B combine(%gain : tensor<?x1xf32>) residual(%w : tensor<?x64xf32>)
+      : tensor<?x1x8xf32>, tensor<?x1xi32>, tensor<2x64x8xf16> -> tensor<?x64xf32>
+  // Rows of heads, as those of a linear.
+  // CHECK: llm.expert_linear {{.*}} : tensor<?x4x16xf32>, tensor<?x1xi32>, tensor<2x8x64xf16> -> tensor<?x1x8xf32>
+  %b = llm.expert_linear %q, %ids, %A : tensor<?x4x16xf32>, tensor<?x1xi32>, tensor<2x8x64xf16> -> tensor<?x1x8xf32>
+  // CHECK: llm.expert_linear {{.*}} -> tensor<?x4x16xf32>
+  %z = llm.expert_linear %b, %ids, %B combine(%gain : tensor<?x1xf32>) residual(%q : tensor<?x4x16xf32>)
+      : tensor<?x1x8xf32>, tensor<?x1xi32>, tensor<2x64x8xf16> -> tensor<?x4x16xf32>
+  return %y, %z : tensor<?x64xf32>, tensor<?x4x16xf32>
+}
+
 // CHECK-LABEL: func.func @cosine_gate(
 func.func @cosine_gate(%q: tensor<?x9x64xf32>, %k: tensor<?x9x64xf32>, %v: tensor<?x576xf32>) -> tensor<?x576xf32> {
   // CHECK: llm.cosine_gate %{{.*}}, %{{.*}}, %{{.*}} eps(1.0e-05) : tensor<?x9x64xf32>, tensor<?x576xf32>
