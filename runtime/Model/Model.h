@@ -60,9 +60,10 @@ public:
   /// Waits for the hashes of the weights; has to succeed before a result is
   /// shown. Also reports messages of the validation layers.
   Status ready();
-  /// Whether no pipeline cache was found, and this is the first time that it
-  /// matters.
-  bool startsCold() { return cache->loadedBytes() == 0 && !fed.exchange(true); }
+  /// Whether nothing was fed yet, and so no pipeline of a prompt is made.
+  bool startsAnew() { return !fed.exchange(true); }
+  /// Whether there was a pipeline cache; nobody knows what it holds.
+  bool foundCache() const { return cache->loadedBytes() != 0; }
   /// Writes the pipeline cache now.
   Status saveCache() { return cache->save(); }
 

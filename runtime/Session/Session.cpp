@@ -222,8 +222,10 @@ std::vector<PlannedStep> Session::planFor(uint32_t tokens, ProgramKind kind) {
   const auto hasOne = [](const std::vector<uint32_t> &widths) {
     return !widths.empty() && widths.front() == 1;
   };
-  if (!owner->startsCold() || !hasOne(inner) || !hasOne(last))
+  if (!owner->startsAnew() || !hasOne(inner) || !hasOne(last))
     return plan;
+  const double each =
+      owner->foundCache() ? kCachedPipelineCost : kPipelineCost;
   const std::vector<PlannedStep> narrow = planSteps(tokens, {1}, {1});
   // Kernels of wider steps alone.
   std::set<uint32_t> wide, shared;
@@ -242,8 +244,7 @@ std::vector<PlannedStep> Session::planFor(uint32_t tokens, ProgramKind kind) {
   size_t more = 0;
   for (uint32_t kernel : wide)
     more += !shared.count(kernel);
-  return costOf(narrow) < costOf(plan) + kPipelineCost * double(more) ? narrow
-                                                                      : plan;
+  return costOf(narrow) < costOf(plan) + each * double(more) ? narrow : plan;
 }
 
 Result<uint64_t> Session::submitPlan(const std::vector<PlannedStep> &plan,

@@ -214,9 +214,9 @@ private:
   /// by one of `kind`; returns that step's number.
   Result<uint64_t> feed(const uint32_t *tokens, size_t count,
                         format::ProgramKind kind);
-  /// Steps for `tokens` more. Where nothing is made yet and no cache helps, the
-  /// one-token programs that generation needs anyway may be sooner done with a
-  /// short prompt than the pipelines of wider ones are made.
+  /// Steps for `tokens` more. Where nothing is made yet, the one-token programs
+  /// that generation needs anyway may be sooner done with a short prompt than
+  /// the pipelines of wider ones are made.
   std::vector<PlannedStep> planFor(uint32_t tokens, format::ProgramKind kind);
   Result<uint64_t> submitPlan(const std::vector<PlannedStep> &plan,
                               format::ProgramKind kind);

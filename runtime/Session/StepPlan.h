@@ -29,5 +29,7 @@ double costOf(const std::vector<PlannedStep> &plan);
 /// What making a pipeline that no cache knows takes in the same unit: as long
 /// as about seven steps of one token, on lavapipe (100 ms and 15) as on GPUs.
 inline constexpr double kPipelineCost = 30;
+/// The same where a cache was found, which may know it or not.
+inline constexpr double kCachedPipelineCost = 3;
 
 } // namespace sprig
