@@ -9,6 +9,23 @@ unsigned planeElementBytes(unsigned unitBytes, unsigned widest) {
   return unitBytes > 4 && unitBytes % 4 == 0 && widest >= 8 ? 8 : 4;
 }
 
+Type bindPlanes(KernelBuilder &b, StringRef name, unsigned binding,
+                const sprig::quant::TensorLayout &layout,
+                llvm::function_ref<unsigned(unsigned)> loadBytes,
+                SmallVectorImpl<PlaneBinding> &planes) {
+  if (name == kAllPlanes) {
+    for (const sprig::quant::PlaneLayout &plane : layout.planes)
+      planes.push_back({binding, plane.unitBytes, 4, plane.share,
+                        unsigned(layout.units), unsigned(plane.offset / 4)});
+    return b.i32();
+  }
+  const sprig::quant::PlaneLayout *plane = layout.plane(name.str());
+  const unsigned bytes = loadBytes(plane->unitBytes);
+  planes.push_back(
+      {binding, plane->unitBytes, bytes, plane->share, unsigned(layout.units)});
+  return bytes == 4 ? b.i32() : b.vec(bytes / 4, b.i32());
+}
+
 Value UnitReader::place(unsigned plane) {
   const PlaneBinding &known = planes[plane];
   if (known.share == 1)

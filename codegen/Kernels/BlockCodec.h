@@ -17,6 +17,7 @@
 
 #include "codegen/Kernels/KernelBuilder.h"
 #include "lib/Quant/Format.h"
+#include "lib/Quant/Layout.h"
 #include <memory>
 
 namespace mlir::llm {
@@ -46,6 +47,14 @@ struct PlaneBinding {
 /// more than one, are read 8 bytes at a time, the first or the last word of
 /// which is that of a neighbour.
 unsigned planeElementBytes(unsigned unitBytes, unsigned widest = 16);
+
+/// Adds the plane `name` of a weight, or all of them, that binding `binding`
+/// holds, and gives the type of its elements; `loadBytes` says what one load of
+/// a plane of such units fetches.
+Type bindPlanes(KernelBuilder &b, StringRef name, unsigned binding,
+                const sprig::quant::TensorLayout &layout,
+                llvm::function_ref<unsigned(unsigned)> loadBytes,
+                SmallVectorImpl<PlaneBinding> &planes);
 
 /// Reads the words of one row's units. `unit` is (tile * units + unit of the
 /// row) * 8 + row of the tile.

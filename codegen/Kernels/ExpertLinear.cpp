@@ -54,26 +54,15 @@ void ExpertKernel::open() {
   SmallVector<Type> elements;
   for (const KernelBinding &known : interface.bindings) {
     const auto [weight, planeName] = StringRef(known.role).split('.');
-    if (planeName == kAllPlanes) {
-      for (const sprig::quant::PlaneLayout &plane : layout.planes)
-        planes.push_back({unsigned(elements.size()), plane.unitBytes, 4,
-                          plane.share, unsigned(layout.units),
-                          unsigned(plane.offset / 4)});
-      elements.push_back(b.i32());
-      continue;
-    }
-    if (planeName.empty()) {
-      const bool wide = quads && known.role == "x";
-      elements.push_back(known.role == "ids" ? b.i32()
-                         : wide              ? b.vec(4, b.f32())
-                                             : b.f32());
-      continue;
-    }
-    const sprig::quant::PlaneLayout *plane = layout.plane(planeName.str());
-    const unsigned bytes = planeElementBytes(plane->unitBytes);
-    planes.push_back({unsigned(elements.size()), plane->unitBytes, bytes,
-                      plane->share, unsigned(layout.units)});
-    elements.push_back(bytes == 4 ? b.i32() : b.vec(bytes / 4, b.i32()));
+    const bool wide = quads && known.role == "x";
+    elements.push_back(
+        !planeName.empty()
+            ? bindPlanes(b, planeName, unsigned(elements.size()), layout,
+                         [](unsigned unit) { return planeElementBytes(unit); },
+                         planes)
+        : known.role == "ids" ? b.i32()
+        : wide                ? b.vec(4, b.f32())
+                              : b.f32());
   }
   b.open(elements);
   row = b.rem(b.localId(), 8);

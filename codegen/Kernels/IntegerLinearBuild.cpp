@@ -106,11 +106,10 @@ void Builder::open() {
                                                          : b.f32());
       continue;
     }
-    const sprig::quant::PlaneLayout *plane = layout.plane(planeName.str());
-    unsigned bytes = schedule.elementBytes(plane->unitBytes);
-    planes.push_back({unsigned(elements.size()), plane->unitBytes, bytes,
-                      plane->share, unsigned(layout.units)});
-    elements.push_back(bytes == 4 ? b.i32() : b.vec(bytes / 4, b.i32()));
+    elements.push_back(
+        bindPlanes(b, planeName, unsigned(elements.size()), layout,
+                   [&](unsigned unit) { return schedule.elementBytes(unit); },
+                   planes));
   }
   b.open(elements);
   Value lane = b.localId();

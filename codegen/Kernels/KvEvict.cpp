@@ -115,11 +115,9 @@ void Builder::transform(Values &numbers, Value lane) {
 }
 
 void Builder::turn(const KernelInterface &interface) {
-  using Reduction = KernelBuilder::Reduction;
   const int64_t lanes = lanesOf(s), rounds = roundsOf(s);
   const int64_t pack = format.elementsPerWord();
   const int64_t groups = format.groups(s.headSize);
-  const bool whole = groups == 1;
   const int64_t room = lanes * rounds * pack; // of a head in shared memory
   Value local = b.localId();
   Value lane = b.rem(local, lanes), mine = b.div(local, lanes);
@@ -156,7 +154,7 @@ void Builder::turn(const KernelInterface &interface) {
         b.store(numbers[r][i], heads,
                 b.add(start, b.add(b.mul(b.add(lane, r * lanes), pack), i)));
     b.barrier();
-    Values most, least;
+    HeadScales scales(b, format, lanes, words, groups);
     for (int64_t r = 0; r < rounds; ++r) {
       for (int64_t i = 0; i < pack; ++i) {
         Value element = b.add(b.mul(wordOf[r], pack), i);
@@ -176,21 +174,9 @@ void Builder::turn(const KernelInterface &interface) {
         for (Value &number : numbers[r])
           number = b.select(b.less(b.add(lane, r * lanes), words), number,
                             b.constant(0.0f));
-      Value high = numbers[r][0], low = b.neg(numbers[r][0]);
-      for (Value number : ArrayRef(numbers[r]).drop_front()) {
-        high = b.max(high, number);
-        low = b.max(low, b.neg(number));
-      }
-      most.push_back(whole && r ? b.max(most.back(), high) : high);
-      least.push_back(whole && r ? b.max(least.back(), low) : low);
+      scales.add(numbers[r]);
     }
-    const int64_t sharers = whole ? lanes : groups ? words / groups : 1;
-    Values scales(rounds);
-    for (int64_t r = whole ? rounds - 1 : 0; groups && r < rounds; ++r) {
-      Value high = b.reduce(most[r], unsigned(sharers), Reduction::Max);
-      Value low = b.reduce(least[r], unsigned(sharers), Reduction::Max);
-      scales[r] = format.scaleFor(b, high, b.neg(low));
-    }
+    const Values scaleWords = groups ? scales.done() : Values();
     for (int64_t r = 0; r < rounds; ++r) {
       Value own = b.bitAnd(isHead, b.less(b.add(lane, r * lanes), words));
       b.when(own, [&] {
@@ -199,7 +185,7 @@ void Builder::turn(const KernelInterface &interface) {
           b.store(format.pack(b, numbers[r]), kCells, target);
           return;
         }
-        Value scale = whole ? scales.back() : scales[r];
+        Value scale = scaleWords[r];
         b.store(format.encode(b, numbers[r], scale), kCells, target);
         b.when(b.equal(b.rem(wordOf[r], words / groups), b.index(0)), [&] {
           b.store(scale, kCells,
@@ -217,22 +203,13 @@ FailureOr<KvEvictSpec> KvEvictSpec::fromAttr(DictionaryAttr attr,
                                              EmitError emitError) {
   KvEvictSpec spec;
   SpecReader reader(attr, kFamily, emitError);
-  reader.read("kv_heads", spec.kvHeads, 1);
-  reader.read("head_size", spec.headSize, 1);
-  reader.read("capacity", spec.capacity, 1);
-  reader.read("kv", spec.kv);
-  reader.maybe("layers", spec.layers, 1);
-  reader.maybe("stride", spec.stride, 4);
+  spec.readFrom(reader);
   reader.maybe("dims", spec.dims, 0, spec.headSize);
   reader.maybe("hadamard", spec.hadamard, 0, RopeAppendSpec::kMostHadamard);
   reader.read("interleaved", spec.interleaved);
-  if (spec.layers > 1 && spec.stride % 4 != 0)
-    reader.fail("expects a stride of whole words between layers, but got " +
-                std::to_string(spec.stride));
-  if (std::string why = KvFormat::whyRefused(spec.kv, spec.headSize);
-      !why.empty())
-    reader.fail(why);
-  else if (spec.dims % 2)
+  if (reader.bad())
+    return failure(); // what follows asks the format
+  if (spec.dims % 2)
     reader.fail("expects an even number of rotated dims, but got " +
                 Twine(spec.dims));
   else if (spec.hadamard &&
@@ -249,13 +226,9 @@ FailureOr<KvEvictSpec> KvEvictSpec::fromAttr(DictionaryAttr attr,
 }
 
 DictionaryAttr KvEvictSpec::toAttr(MLIRContext *context) const {
-  return SpecWriter(context)
-      .add("kv_heads", kvHeads)
-      .add("head_size", headSize)
-      .add("capacity", capacity)
-      .add("kv", StringRef(kv))
-      .add("layers", layers > 1 ? layers : 0)
-      .add("stride", stride)
+  SpecWriter writer(context);
+  addTo(writer);
+  return writer
       .add("dims", dims)
       .add("hadamard", hadamard)
       .flag("interleaved", interleaved)

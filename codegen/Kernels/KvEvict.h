@@ -4,9 +4,8 @@
 // rotated are turned back by as many positions, so that a slot's number stays
 // its position.
 //
-// Spec: {kv_heads = G, head_size = E, capacity = S, kv = a name of KvFormat.h,
-// layers? = how many, stride? = bytes from one to the next, dims? = rotated
-// numbers of a head, interleaved?, hadamard?: as in RopeAppend.h}. Bindings:
+// Spec: that of CacheLayers, and {dims? = rotated numbers of a head,
+// interleaved?, hadamard?: as in RopeAppend.h}. Bindings:
 // control; cells: the side, scales included; with `dims` the rotation table of
 // RopeAppend.h, of amplitude 1.
 //
@@ -15,18 +14,16 @@
 #ifndef SPRIG_CODEGEN_KERNELS_KVEVICT_H
 #define SPRIG_CODEGEN_KERNELS_KVEVICT_H
 
+#include "codegen/Kernels/KvFormat.h"
 #include "codegen/Kernels/Registry.h"
 
 namespace mlir::llm {
 
 class KernelBuilder;
 
-struct KvEvictSpec {
+struct KvEvictSpec : CacheLayers {
   static constexpr llvm::StringLiteral kFamily = "kv_evict";
-  int64_t kvHeads = 0, headSize = 0, capacity = 0;
-  int64_t layers = 1, stride = 0;
   int64_t dims = 0, hadamard = 0; ///< dims 0: nothing is turned
-  std::string kv = "f16";
   bool interleaved = false;
 
   static FailureOr<KvEvictSpec> fromAttr(DictionaryAttr spec,

@@ -1,5 +1,7 @@
 #include "codegen/Kernels/KvFormat.h"
 
+#include "codegen/Kernels/SpecAttr.h"
+
 namespace mlir::llm {
 
 /// Numbers below are zeros: their scale's inverse is not a number of f32.
@@ -106,6 +108,54 @@ Value KvFormat::encode(KernelBuilder &b, ValueRange numbers,
     word = word ? b.bitOr(word, code) : code;
   }
   return word;
+}
+
+void HeadScales::add(ValueRange numbers) {
+  Value high = numbers[0], low = b.neg(numbers[0]);
+  for (Value number : numbers.drop_front()) {
+    high = b.max(high, number);
+    low = b.max(low, b.neg(number));
+  }
+  const bool later = whole() && !most.empty();
+  most.push_back(later ? b.max(most.back(), high) : high);
+  least.push_back(later ? b.max(least.back(), low) : low);
+}
+
+Values HeadScales::done() {
+  using Reduction = KernelBuilder::Reduction;
+  const int64_t sharers = whole() ? lanes : words / groups;
+  Values scales(most.size());
+  for (size_t r = whole() ? most.size() - 1 : 0; r < most.size(); ++r) {
+    Value high = b.reduce(most[r], unsigned(sharers), Reduction::Max);
+    Value low = b.reduce(least[r], unsigned(sharers), Reduction::Max);
+    scales[r] = format.scaleFor(b, high, b.neg(low));
+  }
+  if (whole())
+    std::fill(scales.begin(), scales.end(), scales.back());
+  return scales;
+}
+
+void CacheLayers::readFrom(SpecReader &reader) {
+  reader.read("kv_heads", kvHeads, 1);
+  reader.read("head_size", headSize, 1);
+  reader.read("capacity", capacity, 1);
+  reader.read("kv", kv);
+  reader.maybe("layers", layers, 1);
+  reader.maybe("stride", stride, 4);
+  if (layers > 1 && stride % 4 != 0)
+    reader.fail("expects a stride of whole words between layers, but got " +
+                Twine(stride));
+  if (std::string why = KvFormat::whyRefused(kv, headSize); !why.empty())
+    reader.fail(why);
+}
+
+void CacheLayers::addTo(SpecWriter &writer) const {
+  writer.add("kv_heads", kvHeads)
+      .add("head_size", headSize)
+      .add("capacity", capacity)
+      .add("kv", StringRef(kv))
+      .add("layers", layers > 1 ? layers : 0)
+      .add("stride", stride);
 }
 
 } // namespace mlir::llm

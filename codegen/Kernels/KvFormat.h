@@ -15,6 +15,9 @@
 
 namespace mlir::llm {
 
+class SpecReader;
+class SpecWriter;
+
 /// A cache of which one binding does not span a side: a dispatch sees some slots
 /// of it (`part`: how many; 0: all), from a multiple of `part` on, and behind
 /// them those that a tree may have gone on to. The number of the part is the
@@ -93,6 +96,42 @@ struct KvFormat {
   Value scaleFor(KernelBuilder &b, Value most, Value least) const;
   /// A word of codes for as many numbers.
   Value encode(KernelBuilder &b, ValueRange numbers, Value scaleWord) const;
+};
+
+/// The scales of one head whose words are spread over lanes and rounds: those of
+/// all lanes where a head has one, else of the lanes of each group. Numbers come
+/// round after round; lanes past the last word bring zeros.
+class HeadScales {
+public:
+  /// `groups` of the head's `words`.
+  HeadScales(KernelBuilder &b, const KvFormat &format, int64_t lanes,
+             int64_t words, int64_t groups)
+      : b(b), format(format), lanes(lanes), words(words), groups(groups) {}
+
+  /// The numbers of this lane's word of the next round.
+  void add(ValueRange numbers);
+  /// The words of the scales, one a round; exchanges between lanes.
+  Values done();
+
+private:
+  bool whole() const { return groups == 1; }
+
+  KernelBuilder &b;
+  const KvFormat &format;
+  int64_t lanes, words, groups;
+  Values most, least; ///< of each round, of this lane's numbers
+};
+
+/// Members of the specs of kernels over one side, or both, of some layers'
+/// caches: {kv_heads = G, head_size = E, capacity = S, kv = a name of a
+/// KvFormat, layers? = how many, stride? = bytes from one to the next}.
+struct CacheLayers {
+  int64_t kvHeads = 0, headSize = 0, capacity = 0;
+  int64_t layers = 1, stride = 0;
+  std::string kv = "f16";
+
+  void readFrom(SpecReader &reader);
+  void addTo(SpecWriter &writer) const;
 };
 
 } // namespace mlir::llm

@@ -29,21 +29,12 @@ void LinearKernel::open() {
   for (const KernelBinding &known : interface.bindings) {
     StringRef role = known.role;
     auto [weight, planeName] = role.split('.');
-    if (planeName == kAllPlanes) {
-      for (const sprig::quant::PlaneLayout &plane : layout.planes)
-        planes.push_back({unsigned(elements.size()), plane.unitBytes, 4,
-                          plane.share, unsigned(layout.units),
-                          unsigned(plane.offset / 4)});
-      elements.push_back(b.i32());
-    } else if (!planeName.empty()) {
-      const sprig::quant::PlaneLayout *plane = layout.plane(planeName.str());
-      unsigned bytes = schedule.elementBytes(plane->unitBytes);
-      planes.push_back({unsigned(elements.size()), plane->unitBytes, bytes,
-                        plane->share, unsigned(layout.units)});
-      elements.push_back(bytes == 4 ? b.i32() : b.vec(bytes / 4, b.i32()));
-    } else {
-      elements.push_back(otherElement(unsigned(elements.size()), quads));
-    }
+    elements.push_back(
+        planeName.empty()
+            ? otherElement(unsigned(elements.size()), quads)
+            : bindPlanes(b, planeName, unsigned(elements.size()), layout,
+                         [&](unsigned unit) { return schedule.elementBytes(unit); },
+                         planes));
   }
   b.open(elements);
 

@@ -230,14 +230,13 @@ Values Builder::transform(Values numbers) {
 }
 
 void Builder::appendCodes() {
-  using Reduction = KernelBuilder::Reduction;
   const int64_t rounds = (words + lanes - 1) / lanes;
   const int64_t groups = format.groups(s.headSize);
-  const bool whole = groups == 1;
   // Lanes past the last word read it once more and have zeros, which change no
   // scale of a head, and are groups of their own where there are more.
   std::vector<Values> numbers;
-  Values wordOf, most, least; // of each round, of this lane's numbers
+  Values wordOf; // of each round
+  HeadScales scales(b, format, lanes, words, groups);
   for (int64_t r = 0; r < rounds; ++r) {
     wordOf.push_back(b.min(b.add(lane, r * lanes), b.index(words - 1)));
     numbers.push_back(ofAnyHead(wordOf[r]));
@@ -247,24 +246,11 @@ void Builder::appendCodes() {
                           b.constant(0.0f));
     if (s.hadamard)
       numbers[r] = transform(numbers[r]);
-    Value high = numbers[r][0], low = b.neg(numbers[r][0]);
-    for (Value number : ArrayRef(numbers[r]).drop_front()) {
-      high = b.max(high, number);
-      low = b.max(low, b.neg(number));
-    }
-    most.push_back(whole && r ? b.max(most.back(), high) : high);
-    least.push_back(whole && r ? b.max(least.back(), low) : low);
+    scales.add(numbers[r]);
   }
-  // A head's lanes share its scale, or words / groups of them one.
-  const int64_t sharers = whole ? lanes : words / groups;
-  Values scales(rounds);
-  for (int64_t r = whole ? rounds - 1 : 0; r < rounds; ++r) {
-    Value high = b.reduce(most[r], unsigned(sharers), Reduction::Max);
-    Value low = b.reduce(least[r], unsigned(sharers), Reduction::Max);
-    scales[r] = format.scaleFor(b, high, b.neg(low));
-  }
+  const Values scaleWords = scales.done();
   for (int64_t r = 0; r < rounds; ++r) {
-    Value scale = whole ? scales.back() : scales[r], word = wordOf[r];
+    Value scale = scaleWords[r], word = wordOf[r];
     Value own = b.less(b.add(lane, r * lanes), words);
     if (s.heads)
       b.when(b.bitAnd(own, hasQuery()),

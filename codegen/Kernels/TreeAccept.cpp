@@ -93,39 +93,21 @@ FailureOr<KvCompactSpec> KvCompactSpec::fromAttr(DictionaryAttr attr,
                                                  EmitError emitError) {
   KvCompactSpec spec;
   SpecReader reader(attr, kFamily, emitError);
-  reader.read("kv_heads", spec.kvHeads, 1);
-  reader.read("head_size", spec.headSize, 1);
-  reader.read("capacity", spec.capacity, 1);
+  spec.readFrom(reader);
   reader.read("width", spec.width, 1, kMostNodes);
-  reader.read("kv", spec.kv);
-  reader.maybe("layers", spec.layers, 1);
-  reader.maybe("stride", spec.stride, 4);
   reader.maybe("part", spec.cache.part, 0);
   if (spec.cache && spec.layers != 1)
     reader.fail("expects one layer of a cache in parts, but got " +
                 Twine(spec.layers));
-  if (spec.layers > 1 && spec.stride % 4 != 0)
-    reader.fail("expects a stride of whole words between layers, but got " +
-                std::to_string(spec.stride));
-  if (std::string why = KvFormat::whyRefused(spec.kv, spec.headSize);
-      !why.empty())
-    reader.fail(why);
   if (failed(reader.finish()))
     return failure();
   return spec;
 }
 
 DictionaryAttr KvCompactSpec::toAttr(MLIRContext *context) const {
-  return SpecWriter(context)
-      .add("kv_heads", kvHeads)
-      .add("head_size", headSize)
-      .add("capacity", capacity)
-      .add("width", width)
-      .add("kv", StringRef(kv))
-      .add("layers", layers > 1 ? layers : 0)
-      .add("stride", stride)
-      .add("part", cache.part)
-      .done();
+  SpecWriter writer(context);
+  addTo(writer);
+  return writer.add("width", width).add("part", cache.part).done();
 }
 
 FailureOr<KernelInterface>

@@ -7,8 +7,7 @@
 // Bindings: control; history; drawn, the token drawn at each node [T].
 //
 // kv_compact: moves the keys and values of the accepted nodes behind the
-// prefix. Spec: {kv_heads = G, head_size = E, capacity = S, kv, width = T,
-// layers? = layers (1), stride? = bytes from one layer to the next}. Bindings:
+// prefix. Spec: that of CacheLayers, and {width = T}. Bindings:
 // control (as tree_accept left it); keys, values of the layers' caches, scales
 // included.
 #ifndef SPRIG_CODEGEN_KERNELS_TREEACCEPT_H
@@ -33,11 +32,9 @@ struct TreeAcceptSpec {
   void build(KernelBuilder &builder, const KernelInterface &interface) const;
 };
 
-struct KvCompactSpec {
+struct KvCompactSpec : CacheLayers {
   static constexpr llvm::StringLiteral kFamily = "kv_compact";
-  int64_t kvHeads = 0, headSize = 0, capacity = 0, width = 0;
-  int64_t layers = 1, stride = 0;
-  std::string kv = "f16";
+  int64_t width = 0;
   /// Of a cache of which a binding spans a part (KvFormat.h): workgroup z moves
   /// what lies behind a prefix that ends in part z.
   CacheParts cache;

@@ -51,4 +51,16 @@ LogicalResult ProgramLowering::dispatchOnCache(
   return success();
 }
 
+CacheLayers ProgramLowering::layersOf(const CachePlan &cache, KVType type,
+                                      int64_t layers) {
+  CacheLayers all;
+  all.layers = layers;
+  all.stride = layers > 1 ? int64_t(cache.layerBytes) : 0;
+  all.kvHeads = type.getHeads();
+  all.headSize = type.getKeyWidth();
+  all.capacity = targetLowering.capacity();
+  all.kv = cache.format;
+  return all;
+}
+
 } // namespace mlir::llm

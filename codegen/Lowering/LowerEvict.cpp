@@ -42,9 +42,7 @@ SmallVector<KVEvictOp> evictionsOf(ProgramLowering &p, KVOp handle) {
 /// they go with a layer before.
 int64_t layersFrom(ProgramLowering &p, const CachePlan &cache,
                    ArrayRef<KVEvictOp> list, size_t index) {
-  const uint64_t range = p.profile().limits.storageRange;
-  const auto most =
-      1 + int64_t((range - cache.sideBytes) / cache.layerBytes);
+  const int64_t most = p.layersWithin(cache);
   auto goesOn = [&](size_t i) {
     return i < list.size() && list[i] && list[i - 1] &&
            sameRotation(list[i], list[i - 1]);
@@ -98,14 +96,9 @@ LogicalResult lowerEvict(ProgramLowering &p, KVEvictOp op) {
     return success();
   const uint64_t bytes =
       cache->sideBytes + uint64_t(layers - 1) * cache->layerBytes;
-  KVType type = op.getCache().getType();
   KvEvictSpec spec;
-  spec.layers = layers;
-  spec.stride = layers > 1 ? int64_t(cache->layerBytes) : 0;
-  spec.kvHeads = type.getHeads();
-  spec.headSize = type.getKeyWidth();
-  spec.capacity = p.target().capacity();
-  spec.kv = cache->format;
+  static_cast<CacheLayers &>(spec) =
+      p.layersOf(*cache, op.getCache().getType(), layers);
   auto dispatch = [&](const KvEvictSpec &which, uint64_t side, Value table,
                       StringRef what) {
     SmallVector<Operand> operands{

@@ -109,25 +109,18 @@ LogicalResult lowerCompact(ProgramLowering &p, KVCompactOp op) {
       ++others;
       layers = std::max(layers, int64_t(its.getIndex()) + 1);
     }
-  const uint64_t range = p.profile().limits.storageRange;
   int64_t together = 1;
   if (others == layers && !cache->parts)
-    together = std::min<int64_t>(
-        layers, 1 + int64_t((range - cache->sideBytes) / cache->layerBytes));
+    together = std::min(layers, p.layersWithin(*cache));
   if (index % together != 0)
     return success(); // moved with a layer before it
   together = std::min(together, layers - index);
   const uint64_t bytes =
       cache->sideBytes + uint64_t(together - 1) * cache->layerBytes;
-  KVType type = op.getCache().getType();
   KvCompactSpec spec;
-  spec.layers = together;
-  spec.stride = together > 1 ? int64_t(cache->layerBytes) : 0;
-  spec.kvHeads = type.getHeads();
-  spec.headSize = type.getKeyWidth();
-  spec.capacity = p.target().capacity();
+  static_cast<CacheLayers &>(spec) =
+      p.layersOf(*cache, op.getCache().getType(), together);
   spec.width = kTreeStride;
-  spec.kv = cache->format;
   spec.cache = cache->parts;
   SmallVector<Operand> operands{{"control", p.controlView()}};
   if (cache->parts)

@@ -129,6 +129,13 @@ public:
                                 StringRef what, Value counts = {},
                                 ContextWork context = {},
                                 int64_t groupsOfAPart = 1);
+  /// How many layers' caches one binding spans, of a cache in one part.
+  int64_t layersWithin(const CachePlan &cache) {
+    return 1 + int64_t((profile().limits.storageRange - cache.sideBytes) /
+                       cache.layerBytes);
+  }
+  /// What kernels over so many layers of it are told.
+  CacheLayers layersOf(const CachePlan &cache, KVType type, int64_t layers);
   /// "keys" and "values" of the first part.
   SmallVector<Operand, 2> cacheOperands(const CachePlan &cache) {
     return cacheOperands(cache, 0);

@@ -56,9 +56,9 @@ public:
     return checkUse();
   }
 
-  static SmallVector<LinearOp> productsOf(ModuleOp module) {
+  static SmallVector<LinearOp> productsOf(Operation *root) {
     SmallVector<LinearOp> products;
-    module.walk([&](LinearOp linear) { products.push_back(linear); });
+    root->walk([&](LinearOp linear) { products.push_back(linear); });
     return products;
   }
 
@@ -286,9 +286,7 @@ private:
     const int64_t one[] = {ShapedType::kDynamic, 1};
     auto choice = AdapterChoiceOp::create(builder, loc, RankedTensorType::get(one, builder.getI32Type()),
                                           RankedTensorType::get(one, builder.getF32Type()), function.getArgument(1), numbers);
-    SmallVector<LinearOp> products;
-    function.walk([&](LinearOp linear) { products.push_back(linear); });
-    for (LinearOp linear : products)
+    for (LinearOp linear : Adder::productsOf(function))
       if (failed(change(linear, choice)))
         return failure();
     return success();

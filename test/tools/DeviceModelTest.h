@@ -4,11 +4,35 @@
 #define SPRIG_TEST_TOOLS_DEVICEMODELTEST_H
 
 #include "runtime/Session/Session.h"
+#include "runtime/sprig.h"
 #include "tools/CompileDriver.h"
 #include "llvm/Support/FileSystem.h"
 #include <gtest/gtest.h>
 
 namespace mlir::llm::testing {
+
+/// A package and a session on it through the C API, with no pipeline cache; no
+/// session where that failed.
+struct HeldSession {
+  explicit HeldSession(const std::string &package) {
+    sprig_model_options options;
+    sprig_model_options_init(&options);
+    options.cache_folder = "";
+    EXPECT_EQ(sprig_model_open(package.c_str(), &options, &model), SPRIG_OK)
+        << sprig_last_error();
+    if (model)
+      EXPECT_EQ(sprig_session_create(model, nullptr, &session), SPRIG_OK)
+          << sprig_last_error();
+  }
+  ~HeldSession() {
+    sprig_session_destroy(session);
+    sprig_model_close(model);
+  }
+  HeldSession(const HeldSession &) = delete;
+
+  sprig_model *model = nullptr;
+  sprig_session *session = nullptr;
+};
 
 class DeviceModelTest : public ::testing::Test {
 protected:

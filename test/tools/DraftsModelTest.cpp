@@ -259,14 +259,9 @@ TEST_F(RidgeTest, WhatIsMissingIsNamed) {
   EXPECT_NE(message("self").find("with the draft 'self'"), std::string::npos);
   EXPECT_EQ(message("heads"), "");
   // From C, too.
-  sprig_model *model = nullptr;
-  sprig_session *held = nullptr;
-  sprig_model_options modelOptions;
-  sprig_model_options_init(&modelOptions);
-  modelOptions.cache_folder = "";
-  ASSERT_EQ(sprig_model_open(package().c_str(), &modelOptions, &model),
-            SPRIG_OK);
-  ASSERT_EQ(sprig_session_create(model, nullptr, &held), SPRIG_OK);
+  const mlir::llm::testing::HeldSession opened(package());
+  ASSERT_NE(opened.session, nullptr);
+  sprig_session *held = opened.session;
   sprig_speculation speculation;
   sprig_speculation_init(&speculation);
   speculation.drafts = "self";
@@ -277,8 +272,6 @@ TEST_F(RidgeTest, WhatIsMissingIsNamed) {
   speculation.drafts = "ngram,heads";
   EXPECT_EQ(sprig_session_set_speculation(held, &speculation), SPRIG_OK)
       << sprig_last_error();
-  sprig_session_destroy(held);
-  sprig_model_close(model);
 }
 
 /// Compiling refuses what does not fit, by name.

@@ -240,14 +240,9 @@ TEST_F(EndlessTest, WhatLeavesNoRoomIsRefused) {
   options.most = 60;
   EXPECT_EQ(generate(options, nullptr).finish, Finish::Context);
   // From C.
-  sprig_model *model = nullptr;
-  sprig_session *held = nullptr;
-  sprig_model_options modelOptions;
-  sprig_model_options_init(&modelOptions);
-  modelOptions.cache_folder = "";
-  ASSERT_EQ(sprig_model_open(package().c_str(), &modelOptions, &model),
-            SPRIG_OK);
-  ASSERT_EQ(sprig_session_create(model, nullptr, &held), SPRIG_OK);
+  const mlir::llm::testing::HeldSession opened(package());
+  ASSERT_NE(opened.session, nullptr);
+  sprig_session *held = opened.session;
   sprig_endless endless;
   sprig_endless_init(&endless);
   EXPECT_EQ(endless.sinks, 4u);
@@ -265,8 +260,6 @@ TEST_F(EndlessTest, WhatLeavesNoRoomIsRefused) {
   EXPECT_EQ(sprig_session_set_endless(held, nullptr), SPRIG_OK);
   EXPECT_EQ(sprig_session_append(held, tokens.data(), tokens.size()),
             SPRIG_CONTEXT);
-  sprig_session_destroy(held);
-  sprig_model_close(model);
 }
 
 /// A package as any other.

@@ -225,14 +225,9 @@ void GrownTreesTest::treesThatDoNotFitAreNamed() {
 }
 
 void GrownTreesTest::theCInterfaceHasTheRules() {
-  sprig_model *model = nullptr;
-  sprig_session *held = nullptr;
-  sprig_model_options modelOptions;
-  sprig_model_options_init(&modelOptions);
-  modelOptions.cache_folder = "";
-  ASSERT_EQ(sprig_model_open(package().c_str(), &modelOptions, &model),
-            SPRIG_OK);
-  ASSERT_EQ(sprig_session_create(model, nullptr, &held), SPRIG_OK);
+  const mlir::llm::testing::HeldSession opened(package());
+  ASSERT_NE(opened.session, nullptr);
+  sprig_session *held = opened.session;
   sprig_speculation speculation;
   sprig_speculation_init(&speculation);
   speculation.drafts = "self";
@@ -248,8 +243,6 @@ void GrownTreesTest::theCInterfaceHasTheRules() {
   speculation.tree_rule = nullptr;
   speculation.draft_sampling = 1;
   EXPECT_EQ(sprig_session_set_speculation(held, &speculation), SPRIG_OK);
-  sprig_session_destroy(held);
-  sprig_model_close(model);
 }
 
 TEST_F(GrownTreesTest, DraftsSayWhatMayFollow) {

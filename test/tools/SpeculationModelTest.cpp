@@ -259,13 +259,9 @@ TEST_F(SpeculationModelTest, TheCInterfaceSpeculates) {
   GenerationOptions plain;
   plain.most = 90;
   const std::vector<uint32_t> expected = generate(plain, nullptr).tokens;
-  sprig_model *model = nullptr;
-  sprig_session *held = nullptr;
-  sprig_model_options modelOptions;
-  sprig_model_options_init(&modelOptions);
-  modelOptions.cache_folder = "";
-  ASSERT_EQ(sprig_model_open(package().c_str(), &modelOptions, &model), SPRIG_OK);
-  ASSERT_EQ(sprig_session_create(model, nullptr, &held), SPRIG_OK);
+  const mlir::llm::testing::HeldSession opened(package());
+  ASSERT_NE(opened.session, nullptr);
+  sprig_session *held = opened.session;
   EXPECT_EQ(sprig_session_largest_tree(held), 16u);
   sprig_speculation speculation;
   sprig_speculation_init(&speculation);
@@ -324,8 +320,6 @@ TEST_F(SpeculationModelTest, TheCInterfaceSpeculates) {
                 .find("1 to 16 nodes"),
             std::string::npos);
   EXPECT_EQ(verify({last, expected[1], expected[2]}, {-1, 0, 1}), "3");
-  sprig_session_destroy(held);
-  sprig_model_close(model);
 }
 
 } // namespace
