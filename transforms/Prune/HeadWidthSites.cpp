@@ -120,10 +120,14 @@ FailureOr<std::vector<PruneSite>> mlir::llm::headWidthSites(func::FuncOp functio
     if (!turnAlike(*keys))
       return attention.op.emitOpError("expects queries and keys that turn alike"), failure();
     const int64_t unit = keys->rotations.empty() ? 1 : 2;
-    FailureOr<int64_t> stay = keep({attention.op, "channels of queries and keys", index, keys->size, unit});
     FailureOr<int64_t> stayValues =
         keep({attention.op, "channels of values", index, values->size, blockOfChannels(*values)});
-    if (failed(stay) || failed(stayValues))
+    if (failed(stayValues))
+      return failure();
+    // A row of the cache has the width of a key, and values no more than that.
+    const int64_t least = std::min(*stayValues, keys->size);
+    FailureOr<int64_t> stay = keep({attention.op, "channels of queries and keys", index, keys->size, unit, least});
+    if (failed(stay))
       return failure();
     ++index;
     if (*stay < keys->size)

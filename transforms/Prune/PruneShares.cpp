@@ -3,6 +3,8 @@
 #include "transforms/Prune/SiteKinds.h"
 #include "transforms/Remarks.h"
 
+#include "llvm/Support/FormatVariadic.h"
+
 namespace mlir::llm {
 #define GEN_PASS_DEF_PRUNEFFNPASS
 #define GEN_PASS_DEF_PRUNEHEADDIMPASS
@@ -22,12 +24,14 @@ static LogicalResult pruneShare(ModuleOp module, SiteKind kind, double ratio, co
   int64_t seen = 0, gone = 0, least = 0;
   StringRef what;
   if (failed(pruneSites(module, kind, settings, [&](const SiteSize &site) -> FailureOr<int64_t> {
-        const int64_t removed = int64_t(ratio * double(site.size) + 1e-9) / site.unit * site.unit;
+        const int64_t most = std::min(int64_t(ratio * double(site.size) + 1e-9), site.size - site.least);
+        const int64_t removed = most / site.unit * site.unit;
         ++seen, gone += removed, what = site.what;
         least = std::max(least, (1000 * site.unit + site.size - 1) / site.size);
         if (removed == 0 && ratio > 0)
           (void)refuse(rewriter, site.at, settings.pass,
-                       "of " + Twine(site.size) + " " + site.what + " no whole " + Twine(site.unit) + " go at this ratio");
+                       "of " + Twine(site.size) + " " + site.what + " no whole " + Twine(site.unit) + " go at this ratio" +
+                           (site.least > 1 ? ", and at least " + Twine(site.least) + " stay" : Twine()));
         return site.size - removed;
       })))
     return failure();
@@ -35,8 +39,10 @@ static LogicalResult pruneShare(ModuleOp module, SiteKind kind, double ratio, co
     return module.emitError() << settings.pass << " finds nothing in this model that it can take: heads that are made from a "
                                  "latent (MLA), or that belong to more than their layer, stay";
   if (ratio > 0 && gone == 0)
-    module.emitWarning() << settings.pass << " takes none of the " << what << " at a ratio of " << ratio
-                         << ": they go in units of " << double(least) / 1000;
+    module.emitWarning() << settings.pass
+                         << llvm::formatv(" takes none of the {0} at a ratio of {1:g}: they go in units of {2:g}", what,
+                                          ratio, double(least) / 1000)
+                                .str();
   return success();
 }
 

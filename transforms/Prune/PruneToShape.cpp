@@ -60,9 +60,9 @@ private:
                    << option << ", but got " << stay.size() << " of them",
                failure();
       const int64_t wanted = stay.size() > 1 ? stay[size_t(site.index)] : stay[0];
-      if (wanted < 1 || wanted > site.size || (site.size - wanted) % site.unit)
+      if (wanted < site.least || wanted > site.size || (site.size - wanted) % site.unit)
         return site.at->emitOpError("expects ")
-                   << option << " to leave 1 to " << site.size << " " << site.what << ", fewer by a multiple of "
+                   << option << " to leave " << site.least << " to " << site.size << " " << site.what << ", fewer by a multiple of "
                    << site.unit << ", but got " << wanted,
                failure();
       return wanted;

@@ -13,6 +13,7 @@ struct SiteSize {
   StringRef what; ///< "channels", "query heads"
   int64_t index, size;
   int64_t unit; ///< channels go in multiples of this
+  int64_t least = 1; ///< so many stay at least
 };
 /// How many channels of a site stay, at least one.
 using KeepRule = llvm::function_ref<FailureOr<int64_t>(const SiteSize &)>;
