@@ -36,6 +36,12 @@ struct SampleSpec {
   FailureOr<KernelInterface> interface(const TargetProfile &profile,
                                        EmitError emitError) const;
   void build(KernelBuilder &builder, const KernelInterface &interface) const;
+  /// Narrow subgroups (CPU drivers) are a workgroup by themselves: nothing to
+  /// wait for, and few passes with many trials pay. Elsewhere the trials of a
+  /// pass must fit shared memory.
+  static bool isNarrow(const TargetProfile &profile) {
+    return profile.canShuffle() && profile.subgroupSize <= 8;
+  }
   /// Tokens that may be drawn.
   int64_t drawable() const { return tokens ? tokens : vocabulary; }
 };
