@@ -62,8 +62,8 @@ public:
   Status ready();
   /// Whether nothing was fed yet, and so no pipeline of a prompt is made.
   bool startsAnew() { return !fed.exchange(true); }
-  /// Whether there was a pipeline cache; nobody knows what it holds.
-  bool foundCache() const { return cache->loadedBytes() != 0; }
+  /// Which pipelines were made before.
+  vulkan::PipelineCache &pipelineCache() { return *cache; }
   /// Writes the pipeline cache now.
   Status saveCache() { return cache->save(); }
 

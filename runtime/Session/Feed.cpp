@@ -83,8 +83,6 @@ std::vector<PlannedStep> Session::planFor(uint32_t tokens, ProgramKind kind) {
   };
   if (!owner->startsAnew() || !hasOne(inner) || !hasOne(last))
     return plan;
-  const double each =
-      owner->foundCache() ? kCachedPipelineCost : kPipelineCost;
   const std::vector<PlannedStep> narrow = planSteps(tokens, {1}, {1});
   // Kernels of wider steps alone.
   std::set<uint32_t> wide, shared;
@@ -100,10 +98,16 @@ std::vector<PlannedStep> Session::planFor(uint32_t tokens, ProgramKind kind) {
   };
   add(plan, wide);
   add(narrow, shared);
-  size_t more = 0;
+  PipelineCost more;
   for (uint32_t kernel : wide)
-    more += !shared.count(kernel);
-  return costOf(narrow) < costOf(plan) + each * double(more) ? narrow : plan;
+    if (!shared.count(kernel))
+      more.add(4 * owner->target().kernels()->Get(kernel)->spirv()->size(),
+               owner->pipelines().known(kernel));
+  vulkan::PipelineCache &cache = owner->pipelineCache();
+  double lost = cache.lost();
+  const bool narrower = takesNarrow(costOf(narrow), costOf(plan), more, lost);
+  cache.setLost(lost);
+  return narrower ? narrow : plan;
 }
 
 Result<uint64_t> Session::submitPlan(const std::vector<PlannedStep> &plan,

@@ -107,6 +107,7 @@ Result<RecordedProgram *> Session::program(ProgramKind kind, uint32_t width,
                                 buffers.all(), /*timed=*/false);
     if (!made.ok())
       return made.status();
+    owner->pipelines().learn(vulkan::kernelsOf(*wanted));
     recorded[index] = std::move(*made);
   }
   return recorded[index].get();

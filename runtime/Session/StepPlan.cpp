@@ -62,4 +62,19 @@ double costOf(const std::vector<PlannedStep> &plan) {
   return sum;
 }
 
+bool takesNarrow(double narrow, double wide, const PipelineCost &more,
+                 double &lost) {
+  constexpr double kExpected = 4; ///< starts with such a prompt
+  const double loss = narrow - wide - more.cached;
+  if (loss <= 0)
+    return true;
+  if (more.fresh > 0 && lost + kExpected * loss < more.fresh) {
+    lost += loss;
+    return true;
+  }
+  if (more.fresh > 0)
+    lost = 0;
+  return false;
+}
+
 } // namespace sprig

@@ -26,10 +26,26 @@ std::vector<PlannedStep> planSteps(uint32_t tokens,
 /// one token is 4.5.
 double costOf(const std::vector<PlannedStep> &plan);
 
-/// What making a pipeline that no cache knows takes in the same unit: as long
-/// as about seven steps of one token, on lavapipe (100 ms and 15) as on GPUs.
-inline constexpr double kPipelineCost = 30;
-/// The same where a cache was found, which may know it or not.
-inline constexpr double kCachedPipelineCost = 3;
+/// What the pipelines take, in the same unit, that are to be made first.
+/// Compilers take time by the size of the code: a KiB of SPIR-V takes 6 ms on
+/// lavapipe of Mesa 22 and 12 to 16 on that of Mesa 25, a step of one token 15
+/// to 20.
+struct PipelineCost {
+  double fresh = 0;  ///< of kernels that no cache knows
+  double cached = 0; ///< of kernels that one knows
+
+  void add(size_t codeBytes, bool known) {
+    known ? cached += 3 : fresh += 2.0 / 1024 * double(codeBytes);
+  }
+};
+
+/// Whether a first prompt takes steps of one token, whose pipelines generation
+/// needs anyway, rather than steps that cost `wide` and the pipelines `more`.
+/// Each start alone would gain by that again and again, so what is lost to wide
+/// steps is added up in `lost` from start to start, and at some time their
+/// pipelines are made: sooner the longer prompts are, since the next prompt is
+/// expected to be like this one.
+bool takesNarrow(double narrow, double wide, const PipelineCost &more,
+                 double &lost);
 
 } // namespace sprig

@@ -4,6 +4,7 @@
 #include "runtime/Support/Strings.h"
 #include "runtime/Vulkan/Result.h"
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <sys/stat.h>
@@ -13,18 +14,27 @@
 namespace sprig::vulkan {
 namespace {
 
-/// Drivers trust the bytes they are given, so the file carries a hash.
+/// Drivers trust the bytes they are given, so the file carries a hash of all
+/// that follows: the driver's bytes, then the kernels.
 struct FileHeader {
   char magic[8];
-  uint64_t bytes;
+  uint64_t bytes;   ///< of the driver
+  uint64_t kernels; ///< hashes of 8 bytes
+  double lost;
   uint64_t hash;
 };
-constexpr char kMagic[8] = {'S', 'P', 'R', 'I', 'G', 'V', 'P', 'C'};
-/// A file that grew past this starts anew.
+constexpr char kMagic[8] = {'S', 'P', 'R', 'I', 'G', 'V', 'P', '2'};
+/// A file that grew past this starts anew, and so do the kernels past theirs.
 constexpr uint64_t kMostBytes = 64u << 20;
+constexpr uint64_t kMostKernels = 1u << 16;
 
-std::vector<char> readFile(const std::string &path,
-                           const PhysicalDevice &physical) {
+struct FileContents {
+  std::vector<char> data;
+  std::vector<uint64_t> kernels;
+  double lost = 0;
+};
+
+FileContents readFile(const std::string &path, const PhysicalDevice &physical) {
   Result<MappedFile> file = MappedFile::open(path);
   FileHeader head;
   VkPipelineCacheHeaderVersionOne inner;
@@ -32,9 +42,11 @@ std::vector<char> readFile(const std::string &path,
     return {};
   std::memcpy(&head, file->data(), sizeof(head));
   const uint8_t *data = file->data() + sizeof(head);
-  uint64_t bytes = file->size() - sizeof(head);
+  const uint64_t bytes = file->size() - sizeof(head);
   if (std::memcmp(head.magic, kMagic, sizeof(kMagic)) != 0 ||
-      head.bytes != bytes || bytes > kMostBytes ||
+      head.bytes > kMostBytes || head.kernels > kMostKernels ||
+      head.bytes < sizeof(inner) ||
+      head.bytes + head.kernels * sizeof(uint64_t) != bytes ||
       XXH3_64bits(data, bytes) != head.hash)
     return {};
   std::memcpy(&inner, data, sizeof(inner));
@@ -43,7 +55,15 @@ std::vector<char> readFile(const std::string &path,
       std::memcmp(inner.pipelineCacheUUID,
                   physical.properties.pipelineCacheUUID, VK_UUID_SIZE) != 0)
     return {};
-  return {data, data + bytes};
+  FileContents contents;
+  contents.data.assign(data, data + head.bytes);
+  contents.kernels.resize(head.kernels);
+  if (head.kernels != 0)
+    std::memcpy(contents.kernels.data(), data + head.bytes,
+                bytes - head.bytes);
+  if (std::isfinite(head.lost) && head.lost > 0)
+    contents.lost = head.lost;
+  return contents;
 }
 
 void makeFolders(const std::string &folder) {
@@ -70,17 +90,19 @@ PipelineCache::open(std::shared_ptr<Device> device, const std::string &folder) {
   std::shared_ptr<PipelineCache> made(new PipelineCache);
   made->device = std::move(device);
   const PhysicalDevice &physical = made->device->physical();
-  std::vector<char> data;
+  FileContents found;
   if (!folder.empty()) {
     made->file =
         concat(folder, "/", hex(physical.id.deviceUUID, VK_UUID_SIZE), "-",
                hex(physical.id.driverUUID, VK_UUID_SIZE), ".pipelines");
-    data = readFile(made->file, physical);
+    found = readFile(made->file, physical);
   }
+  made->kernels.insert(found.kernels.begin(), found.kernels.end());
+  made->lostCost = found.lost;
   VkPipelineCacheCreateInfo info{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
-  info.initialDataSize = data.size();
-  info.pInitialData = data.data();
-  made->loaded = data.size();
+  info.initialDataSize = found.data.size();
+  info.pInitialData = found.data.data();
+  made->loaded = found.data.size();
   const DeviceFunctions &vk = made->device->functions();
   VkResult result = vk.CreatePipelineCache(made->device->handle(), &info,
                                            nullptr, &made->cache);
@@ -94,14 +116,39 @@ PipelineCache::~PipelineCache() {
     device->functions().DestroyPipelineCache(device->handle(), cache, nullptr);
 }
 
+bool PipelineCache::knows(uint64_t kernel) const {
+  std::lock_guard<std::mutex> lock(mutex);
+  return kernels.count(kernel) != 0;
+}
+
+void PipelineCache::learn(uint64_t kernel) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (kernels.size() >= kMostKernels)
+    kernels.clear();
+  changed |= kernels.insert(kernel).second;
+}
+
+double PipelineCache::lost() const {
+  std::lock_guard<std::mutex> lock(mutex);
+  return lostCost;
+}
+
+void PipelineCache::setLost(double cost) {
+  std::lock_guard<std::mutex> lock(mutex);
+  changed |= cost != lostCost;
+  lostCost = cost;
+}
+
 Status PipelineCache::save() {
   if (file.empty())
     return {};
+  std::lock_guard<std::mutex> lock(mutex);
   const DeviceFunctions &vk = device->functions();
   size_t bytes = 0;
   VkResult result =
       vk.GetPipelineCacheData(device->handle(), cache, &bytes, nullptr);
-  if (result != VK_SUCCESS || bytes == loaded || bytes > kMostBytes)
+  if (result != VK_SUCCESS || (bytes == loaded && !changed) ||
+      bytes > kMostBytes)
     return checked(result, "vkGetPipelineCacheData");
   std::vector<char> data(bytes);
   result =
@@ -111,7 +158,13 @@ Status PipelineCache::save() {
   FileHeader head;
   std::memcpy(head.magic, kMagic, sizeof(kMagic));
   head.bytes = bytes;
-  head.hash = XXH3_64bits(data.data(), bytes);
+  head.kernels = kernels.size();
+  head.lost = lostCost;
+  const std::vector<uint64_t> list(kernels.begin(), kernels.end());
+  data.resize(bytes + list.size() * sizeof(uint64_t));
+  if (!list.empty())
+    std::memcpy(data.data() + bytes, list.data(), data.size() - bytes);
+  head.hash = XXH3_64bits(data.data(), data.size());
 
   makeFolders(file.substr(0, file.rfind('/')));
   Result<OutputFile> out = OutputFile::create(file);
@@ -119,11 +172,12 @@ Status PipelineCache::save() {
     return out.status();
   if (Status status = out->write(&head, sizeof(head)); !status.ok())
     return status;
-  if (Status status = out->write(data.data(), bytes); !status.ok())
+  if (Status status = out->write(data.data(), data.size()); !status.ok())
     return status;
   if (Status status = out->commit(); !status.ok())
     return status;
   loaded = bytes;
+  changed = false;
   return {};
 }
 

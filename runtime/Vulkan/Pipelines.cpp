@@ -6,8 +6,16 @@
 #include "runtime/Vulkan/Result.h"
 
 #include <algorithm>
+#include <xxhash.h>
 
 namespace sprig::vulkan {
+namespace {
+
+uint64_t hashOf(const format::Kernel &kernel) {
+  return XXH3_64bits(kernel.spirv()->data(), 4 * size_t(kernel.spirv()->size()));
+}
+
+} // namespace
 
 Pipelines::Pipelines(std::shared_ptr<Device> usedDevice,
                      std::shared_ptr<PipelineCache> usedCache,
@@ -61,6 +69,20 @@ Status Pipelines::ensure(const std::vector<uint32_t> &kernels) {
       return entries[kernel].error;
   }
   return {};
+}
+
+bool Pipelines::known(uint32_t kernel) {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (entries[kernel].state == State::Ready)
+      return true;
+  }
+  return cache->knows(hashOf(*target.kernels()->Get(kernel)));
+}
+
+void Pipelines::learn(const std::vector<uint32_t> &kernels) {
+  for (uint32_t kernel : kernels)
+    cache->learn(hashOf(*target.kernels()->Get(kernel)));
 }
 
 Status Pipelines::makeLayouts(const format::Kernel &kernel, Entry &entry) {

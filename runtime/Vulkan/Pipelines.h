@@ -35,6 +35,11 @@ public:
     return entries[kernel].set;
   }
 
+  /// Whether the kernel has its pipeline, or the cache knows the kernel.
+  bool known(uint32_t kernel);
+  /// Tells the cache that the kernels run: only then do some drivers compile.
+  void learn(const std::vector<uint32_t> &kernels);
+
   uint32_t created() const { return madeCount; }
   /// Of those, how many the driver took from the pipeline cache; 0 where it
   /// does not say.

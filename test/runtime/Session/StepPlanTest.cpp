@@ -37,10 +37,33 @@ TEST(StepPlan, CostsAddUp) {
   EXPECT_EQ(costOf({}), 0);
   EXPECT_EQ(costOf({{1, 1}}), 4.5);
   EXPECT_EQ(costOf({{8, 8}, {8, 5}, {1, 1}}), 2 * costOf({{8, 8}}) + 4.5);
-  // Five tokens are one wider step where that is made, and steps of one token
-  // where a single pipeline had to be made first.
-  EXPECT_LT(costOf({{6, 5}}), 5 * 4.5);
-  EXPECT_GT(costOf({{6, 5}}) + kPipelineCost, 5 * 4.5);
+}
+
+TEST(StepPlan, ShortFirstPromptsTakeWhatIsMade) {
+  auto narrow = [](uint32_t tokens, const PipelineCost &more, double &lost) {
+    return takesNarrow(tokens * 4.5, costOf({{tokens, tokens}}), more, lost);
+  };
+  double lost = 0;
+  PipelineCost fresh, known;
+  for (int i = 0; i < 5; ++i) {
+    fresh.add(100 << 10, false);
+    known.add(100 << 10, true);
+  }
+  EXPECT_FALSE(narrow(16, known, lost));
+  EXPECT_TRUE(narrow(5, known, lost)) << "loading pipelines takes longer";
+  EXPECT_EQ(lost, 0);
+  EXPECT_FALSE(narrow(512, fresh, lost)) << "a long prompt pays for them";
+  // Others pay together, those that lose more sooner.
+  auto starts = [&](uint32_t tokens) {
+    int count = 0;
+    for (lost = 0; narrow(tokens, fresh, lost); ++count)
+      EXPECT_GT(lost, 0);
+    EXPECT_EQ(lost, 0);
+    return count;
+  };
+  EXPECT_GE(starts(64), 1);
+  EXPECT_LT(starts(64), starts(32));
+  EXPECT_LT(starts(32), starts(16));
 }
 
 TEST(StepPlan, CoversEveryLength) {

@@ -145,6 +145,39 @@ TEST_F(VulkanTest, KeepsPipelinesOnDisk) {
   run();
 }
 
+TEST_F(VulkanTest, KnowsWhichKernelsRanBefore) {
+  std::filesystem::path folder = std::filesystem::path(tinyPackage("known"));
+  folder.replace_extension("known");
+  std::filesystem::remove_all(folder);
+  ModelOptions options = modelOptions();
+  options.cacheFolder = folder.string();
+  auto open = [&] {
+    auto opened = Model::open(tinyPackage("known"), options);
+    EXPECT_TRUE(opened.ok());
+    return *opened;
+  };
+  auto countKnown = [](Model &model) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < model.target().kernels()->size(); ++i)
+      count += model.pipelines().known(i);
+    return count;
+  };
+  {
+    std::shared_ptr<Model> model = open();
+    EXPECT_EQ(countKnown(*model), 0u);
+    auto session = Session::create(model, {});
+    ASSERT_TRUE(session.ok());
+    uint32_t token = 1;
+    ASSERT_OK((*session)->start(&token, 1, 2));
+    ASSERT_OK((*session)->next().status());
+    model->pipelineCache().setLost(12.5);
+  }
+  std::shared_ptr<Model> model = open();
+  EXPECT_GT(countKnown(*model), 0u);
+  EXPECT_EQ(model->pipelines().created(), 0u);
+  EXPECT_EQ(model->pipelineCache().lost(), 12.5);
+}
+
 /// The debug messenger is really there: a missing barrier is a failure.
 TEST_F(VulkanTest, ValidationTurnsMistakesIntoErrors) {
   if (!validated)
