@@ -22,6 +22,8 @@ import subprocess
 import sys
 import time
 
+import native_peer
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
 RESULTS = HERE / "results" / "decode.json"
@@ -104,7 +106,8 @@ def build():
 
 def measure(arguments):
     peers = pathlib.Path(os.path.expanduser(arguments.peers))
-    python, native_python = str(peers / "bin" / "python"), str(peers) + "-native/bin/python"
+    python, native_python = str(peers / "bin" / "python"), str(native_peer.python_of(peers))
+    has_native = not getattr(arguments, "no_peers", False) and native_peer.works(pathlib.Path(native_python), arguments.model)
     package = str(ROOT / "build" / "bench.sprig")
     subprocess.run([str(BIN / "llm-compile"), arguments.model, "--target=lavapipe", "-o", package], check=True)
     runs = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
@@ -123,7 +126,7 @@ def measure(arguments):
                 vulkan = {**env, "GGML_VK_VISIBLE_DEVICES": "0"}
                 plan["llama.cpp Vulkan decode"] = lambda: difference(llama(python, arguments.model, vulkan, 2),
                                                                      llama(python, arguments.model, vulkan, 5), 3)
-            if os.path.exists(native_python) and not env and not getattr(arguments, "no_peers", False):
+            if has_native and not env:
                 plan["llama.cpp native decode"] = lambda: native(native_python, arguments.model)
             for what, run in plan.items():
                 before = sum((run["driver"], run["what"]) == (driver, what) for run in runs)
