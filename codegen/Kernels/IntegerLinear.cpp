@@ -72,7 +72,7 @@ DictionaryAttr IntegerLinearSpec::toAttr(MLIRContext *context) const {
 LinearSpec IntegerLinearSpec::inFloats() const {
   LinearSpec plain;
   plain.format = format, plain.n = n, plain.k = k, plain.tokens = tokens;
-  plain.gate = gate;
+  plain.gate = gate, plain.integers = true;
   return plain;
 }
 

@@ -118,7 +118,8 @@ FailureOr<LinearSchedule> LinearSpec::schedule(const TargetProfile &profile,
       {"n", n},
       {"k", k},
       {"tokens", tokens},
-      {"gated", int64_t(!gate.empty())}};
+      {"gated", int64_t(!gate.empty())},
+      {"integers", int64_t(integers)}};
   const ScheduleValues *choices = profile.findSchedule(kFamily, facts);
   if (!choices)
     return LinearSchedule();

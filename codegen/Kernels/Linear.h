@@ -56,8 +56,8 @@ class BlockCodec;
 class KernelBuilder;
 
 /// How a linear kernel is computed; what profiles may say under "schedules":
-/// {"linear": […]}. The facts of a rule are `format`, `n`, `k`, `tokens` and
-/// `gated` (0 or 1).
+/// {"linear": […]}. The facts of a rule are `format`, `n`, `k`, `tokens`,
+/// `gated` and `integers` (0 or 1; 1: IntegerLinear.h).
 struct LinearSchedule {
   enum class X { Direct, Broadcast, Shuffle };
   /// How numbers of x reach the lanes: each loads its own; one load a subgroup,
@@ -110,6 +110,9 @@ struct LinearSpec {
   bool norm = false, bias = false, residual = false;
   double eps = 0;    ///< of the kernel's own RMS factor; 0: factor is bound
   int64_t count = 0; ///< numbers that the mean is over; 0: K
+  /// x is of integers (IntegerLinear.h): a fact for the schedule, no member of
+  /// the spec.
+  bool integers = false;
   SmallVector<int64_t> outputs; ///< empty: one y of N rows
   int64_t stride = 0;           ///< 0: as many as the output has rows
   std::optional<RopeAppendSpec> append; ///< what becomes of y, if not itself
