@@ -48,7 +48,9 @@ constexpr Key kQuantizeKeys[] = {
     {"kv", kCaches, "bits", Key::Kind::Number},        {"smooth", kSmooth, "", Key::Kind::Run},
     {"mix", kMix, "bits", Key::Kind::Real},            {"rotate", kRotate, "", Key::Kind::Run},
     {"outliers", kOutliers, "threshold", Key::Kind::Real},
+    {"attention", kCaches, "attention", Key::Kind::Number},
 };
+constexpr Key kCacheKeys[] = {{"attention", kCaches, "attention", Key::Kind::Number}};
 constexpr Key kPruneKeys[] = {
     {"layers", "llm-prune-layers", "count", Key::Kind::Number},
     {"ffn", "llm-prune-ffn", "ratio", Key::Kind::Real},
@@ -164,6 +166,8 @@ private:
   });
   if (error)
     return std::move(error);
+  if (const std::string caches = options.lookup(kCaches); !caches.empty() && !StringRef(caches).contains(" bits="))
+    return SpecParser("--quantize", kQuantizeKeys).refuse("kv:8 beside 'attention:'", spec);
   if (options.count(kMix) && !group.empty())
     options[kMix] += " group=" + group;
   if (options.count(kWeights) && !hasMethod)
@@ -185,6 +189,24 @@ private:
     passes += ofFunctions ? ")" : "";
   }
   return passes;
+}
+
+::llvm::Expected<Caches> cachesOf(StringRef spec) {
+  const auto [bits, rest] = spec.split(',');
+  Caches caches;
+  if (bits.getAsInteger(10, caches.bits) || !::llvm::is_contained({4, 8, 16, 32}, caches.bits))
+    return SpecParser("--kv", kCacheKeys).refuse("4, 8, 16 or 32", spec);
+  std::string options = "bits=" + bits.str();
+  if (!rest.empty())
+    if (auto error = SpecParser("--kv", kCacheKeys).parse(rest, [&](const Key &key, std::string value) {
+          options += " " + key.option.str() + "=" + value;
+        }))
+      return std::move(error);
+  if (caches.bits >= 16 && !rest.empty())
+    return SpecParser("--kv", kCacheKeys).refuse("caches of 8 bits for attention in 8", spec);
+  if (caches.bits < 16)
+    caches.pass = kCaches.str() + "{" + options + "}";
+  return caches;
 }
 
 ::llvm::Expected<std::string> prunePass(StringRef spec, bool hasText, bool isQuantised) {

@@ -22,6 +22,13 @@ const Preset *findPreset(::llvm::StringRef name);
 /// `method` is gptq where there is a calibration text, else mse. Errors name the key and the value.
 ::llvm::Expected<std::string> quantizePasses(::llvm::StringRef spec, bool hasText);
 
+/// What `--kv=8,attention:8` asks for.
+struct Caches {
+  int64_t bits = 16;
+  std::string pass; ///< that quantises them; empty with 16 and 32 bits
+};
+::llvm::Expected<Caches> cachesOf(::llvm::StringRef spec);
+
 /// The pass behind `layers:4`, `ffn:0.2,score:wanda,recover:no` or `2:4:sparsegpt`. Sparsity is by magnitude where there
 /// is no calibration text and no score is named, and leaves floats where weights are quantised after it. Errors name the
 /// key and the value.

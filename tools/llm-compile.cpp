@@ -27,6 +27,7 @@ Examples:
   llm-compile model.gguf -o model.sprig --save-temps=ir --json
   llm-compile model.gguf -o model.sprig --preset=w4a16 --calibrate=book.txt
   llm-compile model.gguf -o model.sprig --kv=8 --context=8192
+  llm-compile model.gguf -o model.sprig --kv=8,attention:8
   llm-compile model.gguf -o w3.mlir --emit=llm --quantize=w:3,group:64,method:mse
   llm-compile model.gguf -o wide.sprig --tree=64
   llm-compile model.gguf -o endless.sprig --endless
@@ -112,7 +113,7 @@ bool writeHtml(const std::string &path, const std::string &package) {
 
 int main(int argc, char **argv) {
   CompileOptions options;
-  std::string preset = "as-is", emit = "package", quantize, htmlReport;
+  std::string preset = "as-is", emit = "package", quantize, htmlReport, kv = "16";
   std::vector<std::string> prune, drafts, switchable;
   options.calibrationCache = defaultCalibrationCache();
   // As wide as the logits of a self-test: larger trees would need more memory.
@@ -146,7 +147,7 @@ int main(int argc, char **argv) {
       "numbers of layers in fewer bits: w:BITS,group:N|channel,"
       "method:rtn|mse|gptq|awq|codebook,symmetric:yes|no,head:yes|no,tokens:N,window:N,"
       "order:yes|no,replay:yes|no; mix:BITS chooses for each weight, BITS on "
-      "average (reads --calibrate); of caches kv:8|4; of activations a:8,"
+      "average (reads --calibrate); of caches kv:8|4 (and attention:8, as --kv); of activations a:8,"
       "a-group:N|channel (numbers of a token with a scale); "
       "against outliers smooth:yes, rotate:yes, outliers:MAGNITUDE (columns "
       "above it in f16)");
@@ -193,11 +194,12 @@ int main(int argc, char **argv) {
                  "safetensors file for new weights (default: beside IR, under "
                  "its name; a package needs none)");
   app.add_option(
-         "--kv", options.cacheBits,
+         "--kv", kv,
          "Bits of each number in the key-value caches: 16; 8 or 4 for longer "
          "contexts in the same memory; or 32 for logits closer to those of f32 "
-         "(16 and 32: of a model that is imported)")
-      ->check(CLI::IsMember({4, 8, 16, 32}))
+         "(16 and 32: of a model that is imported). 8,attention:8: attention "
+         "multiplies integers, too")
+      ->type_name("4|8|16|32[,attention:8]")
       ->capture_default_str();
   app.add_option("--context", options.context,
                  "slots of the key-value caches (default: as imported)")
@@ -264,6 +266,10 @@ int main(int argc, char **argv) {
               << "\nRun with --help for more information.\n";
     return 1;
   };
+  auto caches = cachesOf(kv);
+  if (!caches)
+    return usage(toString(caches.takeError()));
+  options.cacheBits = caches->bits;
   if (json && options.output == "-")
     return usage("expects -o FILE with --json, but got the standard output for "
                  "both");
@@ -313,7 +319,7 @@ int main(int argc, char **argv) {
       if (StringRef(passes).contains("llm-quantize-kv"))
         return usage("expects the bits of caches once, but got --kv and kv: of "
                      "--quantize");
-      add("llm-quantize-kv{bits=" + std::to_string(options.cacheBits) + "}");
+      add(caches->pass);
     }
     for (const std::string &spec : drafts) {
       auto made = draftPass(spec, !options.calibrationText.empty());

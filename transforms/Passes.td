@@ -229,9 +229,19 @@ def QuantizeKVPass : Pass<"llm-quantize-kv", "ModuleOp"> {
     ```mlir
     %t = llm.hadamard %k block(64) : tensor<?x3x64xf32>
     ```
+
+    With `attention=8` attention over caches of 8 bits is of integers: queries and weights are rounded, too.
+
+    ```mlir
+    %y = llm.attention %q, %kv at %p scale(0.125) : ...
+    // ==> bits=8 attention=8
+    %y = llm.attention %t, %kv at %p scale(0.125) integers : ...
+    ```
   }];
   let options = [
     Option<"bits", "bits", "unsigned", /*default=*/"8", "Of a number: 8 or 4">,
+    Option<"attention", "attention", "unsigned", /*default=*/"16",
+           "Of queries and weights in attention: 16 for floats, or 8 over caches of 8 bits">,
     Option<"group", "group", "int64_t", /*default=*/"16", "Numbers of a head that share a scale, for 4 bits">,
     Option<"rotate", "rotate", "bool", /*default=*/"true", "Queries and keys go through a Hadamard transform">,
   ];

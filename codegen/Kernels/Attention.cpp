@@ -2,10 +2,12 @@
 
 #include "codegen/Kernels/AttentionBuild.h"
 #include "codegen/Kernels/AttentionSchedule.h"
+#include "codegen/Kernels/ByteDots.h"
 #include "codegen/Kernels/KvFormat.h"
 #include "codegen/Kernels/SpecAttr.h"
 #include "codegen/Kernels/StepControl.h"
 #include "codegen/Kernels/TreeTable.h"
+#include "dialects/LLM/WeightBlock.h"
 #include "llvm/Support/FormatVariadic.h"
 
 namespace mlir::llm {
@@ -16,6 +18,8 @@ namespace {
 constexpr uint32_t kSharedLanes = 64;
 /// Splits of a full context, and positions of a split, at least.
 constexpr int64_t kMostSplits = 64, kLeastSplit = 256;
+/// Numbers of a head whose products of integers f32 adds up exactly.
+constexpr int64_t kExactHead = 1024;
 
 } // namespace
 
@@ -43,7 +47,12 @@ FailureOr<AttentionSpec> AttentionSpec::fromAttr(DictionaryAttr attr,
   reader.maybe("block_local", spec.blocks.local, 1);
   reader.maybe("block_first", spec.blocks.first, 0);
   reader.maybe("block_stride", spec.blocks.stride, 0);
+  reader.read("integers", spec.integers);
   reader.maybe("part", spec.cache.part, 0);
+  if (spec.integers && (spec.kv != "i8" || spec.headSize > kExactHead))
+    reader.fail("expects a cache of i8 and heads of at most " +
+                Twine(kExactHead) + " numbers with integers, but got " +
+                spec.kv + " and " + Twine(spec.headSize));
   if (spec.cache && (spec.cache.part % spec.split || !spec.parts))
     reader.fail("expects parts of whole splits, with results of their own, but "
                 "got " +
@@ -88,6 +97,7 @@ DictionaryAttr AttentionSpec::toAttr(MLIRContext *context) const {
       .add("block_local", blocks ? blocks.local : 0)
       .add("block_first", blocks.first)
       .add("block_stride", blocks.stride)
+      .flag("integers", integers)
       .add("part", cache.part)
       .done();
 }
@@ -109,7 +119,9 @@ int64_t AttentionSpec::partsFor(int64_t width) const {
 int64_t AttentionSpec::groupHeads() const {
   // More query heads would spill everywhere.
   int64_t ratio = heads / kvHeads;
-  int64_t most = std::min(ratio, std::clamp<int64_t>(2048 / headSize, 1, 8));
+  // Integers have codes and scales of weights beside the sums.
+  int64_t most = std::min(
+      ratio, std::clamp<int64_t>(2048 / headSize, 1, integers ? 4 : 8));
   while (ratio % most)
     --most;
   return most;
@@ -144,6 +156,8 @@ bool AttentionSpec::lanesAlongHead(const TargetProfile &profile) const {
   int64_t words = format.headWords(headSize), lanes = profile.subgroupSize;
   if (!format.quantised())
     return words % lanes == 0;
+  if (integers && lanes % kWeightBlock)
+    return false;
   // Or of one word that a few lanes share, in one group of scales.
   return (words % lanes == 0 || lanes % words == 0) && headSize % lanes == 0 &&
          headSize / format.groups(headSize) % (headSize / lanes) == 0;
@@ -180,6 +194,8 @@ AttentionSpec::interface(const TargetProfile &profile,
     interface.key += llvm::formatv(" blocks {0} local {1} first {2} stride {3}",
                                    blocks.size, blocks.local, blocks.first,
                                    blocks.stride);
+  if (integers)
+    interface.key += lanes && hasByteDots(profile) ? " integers, dots" : " integers";
   if (cache)
     interface.key += llvm::formatv(" part {0}", cache.part);
   interface.name = KernelInterface::nameFor(
@@ -244,6 +260,10 @@ AttentionSpec::interface(const TargetProfile &profile,
     int64_t queries = tokens * groupHeads();
     interface.sharedBytes =
         uint32_t(queries * (headSize * 4 + 3 * int64_t(kSharedLanes) * 4));
+    // And of integers two more, and the scales of the chunk's weights.
+    if (integers)
+      interface.sharedBytes += uint32_t(
+          queries * 4 * (2 * int64_t(kSharedLanes) + kSharedLanes / kWeightBlock));
     if (profile.canShuffle())
       interface.subgroupSize = profile.subgroupSize;
   }

@@ -11,7 +11,8 @@
 // a step whose rows are the nodes of a tree, bias? = scores fall with the distance
 // (ALiBi, arXiv 2108.12409), hidden? = first positions that no token sees, block_size?, block_local?, block_first?,
 // block_stride?: blocks of positions that a token sees (#llm.blocks); chunks in
-// which it sees none are skipped, part? = slots of a part of the cache, where
+// which it sees none are skipped, integers? = products of 8-bit integers over a
+// cache of i8, part? = slots of a part of the cache, where
 // one binding does not span it (KvFormat.h)}. Bindings: q f32 [T][H·E]; control; keys, values of
 // the layer's cache (KvFormat.h); y f32 [T][H·EV]; with `parts` also the partial
 // results [T][H][parts][E] and their (maximum, sum of weights)
@@ -32,6 +33,13 @@
 //
 // Positions that are not seen are read from a place that is seen, and weigh
 // nothing, so that stale or hostile cache contents, NaN included, never show.
+//
+// With `integers` q is rounded to codes with a scale a head, and weights, times
+// the scales of their values, to codes with a scale for 8 positions. Sums of
+// products of codes are exact: 32-bit integers where lanes lie along the head
+// and the target has integer dot products, else f32, which holds all integers up
+// to 2^24. So they are equal in any order and by any instruction, and scales are
+// applied to whole sums.
 #ifndef SPRIG_CODEGEN_KERNELS_ATTENTION_H
 #define SPRIG_CODEGEN_KERNELS_ATTENTION_H
 
@@ -53,6 +61,7 @@ struct AttentionSpec {
   int64_t valueSize = 0; ///< 0: headSize
   int64_t hidden = 0;    ///< first positions that no token sees
   bool bias = false;
+  bool integers = false;
   BlockShape blocks;
   /// Of a cache of which a binding spans a part: slots of it, whole splits
   /// (KvFormat.h). Then there are `parts`, and workgroup z computes split z.

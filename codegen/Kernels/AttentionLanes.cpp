@@ -6,14 +6,23 @@
 // parts of all the chunk's positions at once: after it, lane c holds the score
 // of position c. That takes lanes - 1 exchanges for the whole chunk, where a
 // reduction a position would take log₂(lanes) each.
+//
+// Of integers lanes multiply codes, and lane c has the scales of position c:
+// products are scaled behind the butterfly, weights before they are rounded.
+// With integer dot products, a lane multiplies whole words of a key, with zeros
+// in the query where other lanes' numbers are; of values, codes of one number at
+// four positions are put into a word.
 #include "codegen/Kernels/AttentionBuild.h"
+#include "codegen/Kernels/AttentionIntegers.h"
 #include "codegen/Kernels/AttentionSchedule.h"
+#include "codegen/Kernels/ByteDots.h"
 
 namespace mlir::llm {
 namespace {
 
-/// Positions whose values are held at once.
+/// Positions whose values are held at once; of integers those of a scale.
 constexpr int64_t kBlock = 8;
+static_assert(kBlock == kWeightBlock);
 
 /// How a lane reads its part of a head.
 struct Loads {
@@ -57,7 +66,8 @@ public:
       : AttentionBuilder(builder, spec, builder.target().subgroupSize,
                          laneNumbers(builder, spec)),
         loads(builder, spec), quad(quadOf(numbers, spec)),
-        lanes(builder.target().subgroupSize), lane(builder.localId()) {}
+        lanes(builder.target().subgroupSize), lane(builder.localId()),
+        dots(spec.integers && hasByteDots(builder.target())) {}
 
   void build();
 
@@ -70,6 +80,15 @@ private:
   /// This lane's part of the head in `slot`.
   Values load(unsigned binding, Value slot);
   KvScale scale(unsigned binding, Value slot);
+  /// The words that it lies in; where lanes share one, moved to its lowest bits
+  /// if `own` says so.
+  Values words(unsigned binding, Value slot, bool own);
+  /// What sums of integers are added with, over a block of positions: the codes
+  /// of this lane's numbers, one position after another.
+  void addBlock(int64_t block, MutableArrayRef<Value> next);
+  /// The bits of a word that are left of this lane's.
+  Value before();
+  void roundQuery(Values &numbers);
   /// Sums over the lanes of the parts of positions [low, low + count) of the
   /// chunk, for every query; lane l ends with position low + l % count.
   Values butterfly(int64_t low, int64_t count);
@@ -82,8 +101,14 @@ private:
   unsigned lanes;
   Value lane;
   Value firstLane;           ///< 0, but not a constant: see spread
-  std::vector<Values> query; ///< [query][number]
+  std::vector<Values> query; ///< [query][number], with dots [query][word]
   Values slots;              ///< of the chunk's positions
+  Value ownSlot;             ///< of this lane's position
+  bool dots;                 ///< integers by integer dot products
+  Values queryScales;        ///< of integers, of each query
+  Values weights;            ///< of the chunk, of each query: of integers codes,
+                             ///< with dots four to a word
+  Values weightScales;       ///< of integers, of each query
 };
 
 KvScale LanesBuilder::scale(unsigned binding, Value slot) {
@@ -102,24 +127,34 @@ KvScale LanesBuilder::scale(unsigned binding, Value slot) {
   return format.scaleOf(b, word);
 }
 
-Values LanesBuilder::load(unsigned binding, Value slot) {
+Values LanesBuilder::words(unsigned binding, Value slot, bool own) {
   int64_t units = loads.words / loads.unit();
   Value head = b.add(b.mul(slot, spec.kvHeads), keyHead);
-  KvScale known = scale(binding, slot);
   if (loads.sharers > 1) {
     Value start = b.add(b.mul(head, int64_t(lanes) / loads.sharers),
                         b.div(lane, loads.sharers));
-    Value own = b.toI32(b.mul(b.rem(lane, loads.sharers),
-                              numbers * int64_t(format.bits)));
-    return format.unpack(b, b.shr(b.load(binding, start), own), known,
-                         unsigned(numbers));
+    Value word = b.load(binding, start);
+    return {own ? b.shr(word, before()) : word};
   }
   Value start = b.add(b.mul(head, units * lanes), b.mul(lane, units));
   Values list;
   for (int64_t i = 0; i < units; ++i)
     for (Value wide : b.unpack(b.load(binding, b.add(start, i))))
-      for (Value word : b.words(wide))
-        list.append(format.unpack(b, word, known));
+      list.append(b.words(wide));
+  return list;
+}
+
+Value LanesBuilder::before() {
+  return b.toI32(
+      b.mul(b.rem(lane, loads.sharers), numbers * int64_t(format.bits)));
+}
+
+Values LanesBuilder::load(unsigned binding, Value slot) {
+  KvScale known = spec.integers ? KvScale() : scale(binding, slot);
+  Values list;
+  for (Value word : words(binding, slot, /*own=*/true))
+    list.append(format.unpack(b, word, known,
+                              loads.sharers > 1 ? unsigned(numbers) : 0));
   return list;
 }
 
@@ -137,13 +172,23 @@ void LanesBuilder::findSlots(Value chunkStart) {
   for (int64_t c = 0; c < lanes; ++c)
     slots.push_back(own ? b.toIndex(spread(own, c))
                         : slotOf(b.add(chunkStart, c)));
+  if (spec.integers)
+    ownSlot = own ? b.toIndex(own) : slotOf(b.add(chunkStart, lane));
 }
 
 Values LanesBuilder::butterfly(int64_t low, int64_t count) {
   if (count == 1) {
-    Values key = load(AttentionSlots::keys, slots[low]);
+    Values key = dots ? words(AttentionSlots::keys, slots[low], /*own=*/false)
+                      : load(AttentionSlots::keys, slots[low]);
     Values parts;
     for (const Values &own : query) {
+      if (dots) {
+        Value sum = byteDot(b, own[0], key[0]);
+        for (size_t i = 1; i < key.size(); ++i)
+          sum = b.add(sum, byteDot(b, own[i], key[i]));
+        parts.push_back(sum);
+        continue;
+      }
       Value sum = b.mul(own[0], key[0]);
       for (int64_t i = 1; i < numbers; ++i)
         sum = b.fma(own[i], key[i], sum);
@@ -167,21 +212,42 @@ Values LanesBuilder::round(Value start, ValueRange carried) {
   findSlots(start);
   Values sums = butterfly(0, lanes);
   Values next(carried.begin(), carried.end());
-  Values weights;
+  weights.clear(), weightScales.clear();
   Value position = b.add(start, lane);
+  KvScale keyScale, valueScale;
+  if (spec.integers) {
+    keyScale = scale(AttentionSlots::keys, ownSlot);
+    valueScale = scale(AttentionSlots::values, ownSlot);
+  }
   for (int64_t q = 0; q < queries(); ++q) {
     Value *own = &next[size_t(q * carriedOf())];
-    Value seen = range.sees(limitOf(q), position);
-    Value points = score(q, sums[q], position, seen);
+    Value seen = range.sees(limitOf(q), position), product = sums[q];
+    if (spec.integers)
+      product = b.mul(dots ? b.signedToF32(product) : product,
+                      b.mul(queryScales[size_t(q)], keyScale.scale));
+    Value points = score(q, product, position, seen);
     Value most =
         b.max(own[0], b.reduce(points, lanes, KernelBuilder::Reduction::Max));
     Value shrink = b.exp(b.sub(own[0], most));
     Value weight = b.select(seen, b.exp(b.sub(points, most)), b.constant(0.0f));
-    weights.push_back(weight);
     own[0] = most;
     own[1] = b.fma(own[1], shrink, weight);
     for (int64_t i = 0; i < numbers; ++i)
       own[2 + i] = b.mul(own[2 + i], shrink);
+    if (spec.integers) {
+      const RoundedWeight rounded(b, seen, weight, valueScale.scale);
+      weightScales.push_back(rounded.scale);
+      weight = dots ? b.reduce(b.shl(rounded.code,
+                                     b.toI32(b.mul(b.rem(lane, 4), 8))),
+                               4)
+                    : b.unsignedToF32(rounded.code);
+    }
+    weights.push_back(weight);
+  }
+  if (spec.integers) {
+    for (int64_t block = 0; block < lanes; block += kBlock)
+      addBlock(block, next);
+    return next;
   }
   for (int64_t block = 0; block < lanes; block += kBlock) {
     int64_t size = std::min<int64_t>(kBlock, lanes - block);
@@ -198,6 +264,65 @@ Values LanesBuilder::round(Value start, ValueRange carried) {
       }
   }
   return next;
+}
+
+void LanesBuilder::addBlock(int64_t block, MutableArrayRef<Value> next) {
+  // [position][number] as f32, or with dots [four positions][number] as words.
+  std::vector<Values> codes;
+  for (int64_t c = 0; c < kBlock; ++c) {
+    if (!dots) {
+      codes.push_back(load(AttentionSlots::values, slots[block + c]));
+      continue;
+    }
+    Values own = words(AttentionSlots::values, slots[block + c], /*own=*/true);
+    if (c % 4 == 0)
+      codes.emplace_back(size_t(numbers));
+    for (int64_t i = 0; i < numbers; ++i) {
+      Value byte = b.shl(b.bits(own[size_t(i / 4)], unsigned(i % 4 * 8), 8),
+                         c % 4 * 8);
+      Value &word = codes.back()[size_t(i)];
+      word = word ? b.bitOr(word, byte) : byte;
+    }
+  }
+  const int64_t step = kBlock / int64_t(codes.size());
+  for (int64_t q = 0; q < queries(); ++q) {
+    Values own;
+    for (int64_t c = 0; c < kBlock; c += step)
+      own.push_back(spread(weights[size_t(q)], block + c));
+    Value scale = spread(weightScales[size_t(q)], block);
+    for (int64_t i = 0; i < numbers; ++i) {
+      Value sum;
+      for (auto [weight, code] : llvm::zip_equal(own, codes)) {
+        if (dots) {
+          Value part = byteDot(b, weight, code[size_t(i)]);
+          sum = sum ? b.add(sum, part) : part;
+        } else {
+          sum = sum ? b.fma(weight, code[size_t(i)], sum)
+                    : b.mul(weight, code[size_t(i)]);
+        }
+      }
+      Value &into = next[size_t(q * carriedOf() + 2 + i)];
+      into = b.fma(scale, dots ? b.signedToF32(sum) : sum, into);
+    }
+  }
+}
+
+void LanesBuilder::roundQuery(Values &own) {
+  const IntegerScale rounding = headScale(b, own, lanes);
+  queryScales.push_back(rounding.scale);
+  if (!dots) {
+    for (Value &number : own)
+      number = codeOf(b, rounding, number);
+    return;
+  }
+  Values packed;
+  for (int64_t i = 0; i < numbers; i += 4)
+    packed.push_back(packedCodes(
+        b, rounding,
+        ValueRange(own).slice(size_t(i), size_t(std::min<int64_t>(4, numbers)))));
+  if (loads.sharers > 1)
+    packed[0] = b.shl(packed[0], before());
+  own = packed;
 }
 
 void LanesBuilder::write(unsigned binding, Value start, ArrayRef<Value> values,
@@ -224,6 +349,8 @@ void LanesBuilder::build() {
         b.div(b.add(start(q, spec.headSize), b.mul(lane, numbers)), quad);
     for (int64_t i = 0; i < numbers / quad; ++i)
       query[q].append(b.unpack(b.load(AttentionSlots::q, b.add(place, i))));
+    if (spec.integers)
+      roundQuery(query[q]);
   }
   finish();
 }

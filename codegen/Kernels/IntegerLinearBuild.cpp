@@ -3,9 +3,9 @@
 
 #include "codegen/Kernels/Activation.h"
 #include "codegen/Kernels/BlockCodec.h"
+#include "codegen/Kernels/ByteDots.h"
 #include "lib/Quant/Affine.h"
 #include "lib/Quant/Layout.h"
-#include "mlir/Dialect/SPIRV/IR/SPIRVOps.h"
 
 namespace mlir::llm {
 namespace {
@@ -26,25 +26,15 @@ public:
         codec(*BlockCodec::find(spec.format)),
         layout(sprig::quant::describe(spec.format, size_t(spec.n),
                                       size_t(spec.k))),
-        // MLIR has them for SPIR-V 1.6 alone. Where they are no instructions,
-        // one token by itself does not pay for the codes being packed.
-        dots(schedule.dots &&
-             builder.target().has(Feature::IntegerDotProduct) &&
-             builder.target().spirv >= Version{1, 6} &&
+        // Where they are no instructions, one token by itself does not pay for
+        // the codes being packed.
+        dots(schedule.dots && hasByteDots(builder.target()) &&
              (spec.tokens > 1 || schedule.dots > 1) &&
              fitBytes(spec.format)) {}
 
   void build();
 
 private:
-  /// Four signed bytes of each, multiplied and added.
-  Value dot(Value left, Value right) {
-    return spirv::SDotOp::create(
-        b.ops(), b.loc(), b.i32(), left, right,
-        spirv::PackedVectorFormatAttr::get(
-            b.ops().getContext(),
-            spirv::PackedVectorFormat::PackedVectorFormat4x8Bit));
-  }
   /// Codes as signed bytes, four in a word.
   Values packed(ArrayRef<Value> codes) {
     Values words;
@@ -60,7 +50,7 @@ private:
   Value product(ArrayRef<Value> left, ArrayRef<Value> right) {
     Value sum;
     for (auto [a, c] : llvm::zip_equal(left, right)) {
-      Value part = dots ? dot(a, c) : b.mul(a, c);
+      Value part = dots ? byteDot(b, a, c) : b.mul(a, c);
       sum = sum ? b.add(sum, part) : part;
     }
     return sum;

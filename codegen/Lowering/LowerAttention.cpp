@@ -135,6 +135,7 @@ LogicalResult lowerAnyAttention(ProgramLowering &p, AttentionT op, Value tree) {
   spec.valueSize = shorterValue(op.getCache().getType());
   spec.bias = bool(op.getBias());
   spec.hidden = op.getFirst().value_or(0);
+  spec.integers = op.getIntegers();
   if (BlockMaskAttr blocks = op.getBlocksAttr())
     spec.blocks = {blocks.getSize(), blocks.getLocal(), blocks.getFirst(),
                    blocks.getStride()};

@@ -1,4 +1,5 @@
 // Caches and attention: shapes, verifiers, text of `llm.kv_cache`.
+#include "dialects/LLM/IntegerAttention.h"
 #include "dialects/LLM/Verify.h"
 #include "mlir/IR/Builders.h"
 
@@ -152,6 +153,11 @@ template <typename Op> static LogicalResult verifyAttention(Op op) {
   if (op.getFirst() && *op.getFirst() < 1) // C6, of trees C7
     return op.emitOpError("expects a positive first position, but got ")
            << *op.getFirst();
+  const Type integer = integerHead(op.getContext());
+  if (op.getIntegers() && (cache.getKeyType() != integer ||
+                           cache.getValueType() != integer)) // C7, of trees C8
+    return op.emitOpError("expects keys and values of ")
+           << integer << " for products of integers, but got " << cache;
   return success();
 }
 

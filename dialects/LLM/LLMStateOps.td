@@ -108,6 +108,11 @@ def LLM_AttentionOp : LLM_AttentionBase<"attention"> {
     are skipped: they are not read; `first(F)` hides the positions below `F`. A query
     that sees nothing gives zeros. `bias` holds ALiBi slopes.
 
+    With `integers` both products are of 8-bit integers, over a cache of such: a query
+    is rounded as its keys were, with a scale a head; weights, times the scales of
+    their values, are rounded to 127ths of the greatest in each block of 8 positions
+    (from multiples of 8 on). The sum that they are divided by is not rounded.
+
     - (C1) `q` is `TxHxE` with the cache's `E`, and `G` divides `H`.
     - (C2) softcap is positive.
     - (C3) window is positive, sinks are not negative and need a window; a chunked
@@ -115,11 +120,14 @@ def LLM_AttentionOp : LLM_AttentionBase<"attention"> {
     - (C4) the bias has `H` elements.
     - (C5) a window is not longer than that of the cache.
     - (C6) the first position is positive.
+    - (C7) integers need keys and values of `!llm.q<i8, *:f32>`.
 
     ```mlir
     %y = llm.attention %q, %kv at %positions scale(0.125) : tensor<?x9x64xf32>, !llm.kv<3x64, f16, f16, 2048>
     %z = llm.attention %q, %kv at %positions scale(0.0625) softcap(50.0) window(512)
         : tensor<?x4x256xf32>, !llm.kv<1x256, f16, f16, 2048>
+    %w = llm.attention %q, %kv at %positions scale(0.125) integers
+        : tensor<?x9x64xf32>, !llm.kv<3x64, !llm.q<i8, *:f32>, !llm.q<i8, *:f32>, 2048>
     ```
   }];
   let arguments = !con((ins LLM_FloatTensor:$query, Arg<LLM_KVType, "", [LLM_KVRead]>:$cache,
@@ -127,21 +135,22 @@ def LLM_AttentionOp : LLM_AttentionBase<"attention"> {
                        attentionAttributes,
                        (ins DefaultValuedAttr<LLM_MaskKindAttr, "::mlir::llm::MaskKind::Causal">:$mask,
                             OptionalAttr<LLM_BlockMaskAttr>:$blocks,
-                            OptionalAttr<LLM_I64Attr>:$first));
+                            OptionalAttr<LLM_I64Attr>:$first, UnitAttr:$integers));
   let builders = [
     OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$query, "::mlir::Value":$cache, "::mlir::Value":$positions,
                    "::mlir::Value":$bias, "::mlir::FloatAttr":$scale, "::mlir::FloatAttr":$softcap,
                    "::mlir::IntegerAttr":$window, "::mlir::IntegerAttr":$sinks,
                    "::mlir::llm::MaskKindAttr":$mask, "::mlir::llm::BlockMaskAttr":$blocks), [{
       build($_builder, $_state, type, query, cache, positions, bias, scale, softcap, window, sinks, mask, blocks,
-            /*first=*/::mlir::IntegerAttr());
+            /*first=*/::mlir::IntegerAttr(), /*integers=*/::mlir::UnitAttr());
     }]>,
   ];
   let assemblyFormat = [{
     $query `,` $cache `at` $positions (`bias` `(` $bias^ `:` type($bias) `)`)?
     `scale` `(` custom<Float>($scale) `)` (`softcap` `(` custom<Float>($softcap)^ `)`)?
     (`window` `(` $window^ `)`)? (`sinks` `(` $sinks^ `)`)? (`mask` $mask^)?
-    (`blocks` $blocks^)? (`first` `(` $first^ `)`)? attr-dict `:` type($query) `,` type($cache)
+    (`blocks` $blocks^)? (`first` `(` $first^ `)`)? (`integers` $integers^)? attr-dict
+    `:` type($query) `,` type($cache)
   }];
 }
 
@@ -161,6 +170,7 @@ def LLM_TreeAttentionOp
     - (C5) a window is not longer than that of the cache.
     - (C6) `T <= 64`.
     - (C7) the first position is positive.
+    - (C8) integers need keys and values of `!llm.q<i8, *:f32>`.
 
     ```mlir
     %y = llm.tree_attention %q, %kv base %base mask %mask at %positions scale(0.125)
@@ -171,22 +181,24 @@ def LLM_TreeAttentionOp
                             LLM_I32Scalar:$base, RankedTensorOf<[I32]>:$mask,
                             LLM_I32Vector:$positions, Optional<LLM_FloatVector>:$bias),
                        attentionAttributes,
-                       (ins OptionalAttr<LLM_BlockMaskAttr>:$blocks, OptionalAttr<LLM_I64Attr>:$first));
+                       (ins OptionalAttr<LLM_BlockMaskAttr>:$blocks, OptionalAttr<LLM_I64Attr>:$first,
+                            UnitAttr:$integers));
   let builders = [
     OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$query, "::mlir::Value":$cache, "::mlir::Value":$base,
                    "::mlir::Value":$mask, "::mlir::Value":$positions, "::mlir::Value":$bias,
                    "::mlir::FloatAttr":$scale, "::mlir::FloatAttr":$softcap, "::mlir::IntegerAttr":$window,
                    "::mlir::IntegerAttr":$sinks), [{
       build($_builder, $_state, type, query, cache, base, mask, positions, bias, scale, softcap, window, sinks,
-            /*blocks=*/::mlir::llm::BlockMaskAttr(), /*first=*/::mlir::IntegerAttr());
+            /*blocks=*/::mlir::llm::BlockMaskAttr(), /*first=*/::mlir::IntegerAttr(),
+            /*integers=*/::mlir::UnitAttr());
     }]>,
   ];
   let assemblyFormat = [{
     $query `,` $cache `base` $base `mask` $mask `at` $positions
     (`bias` `(` $bias^ `:` type($bias) `)`)?
     `scale` `(` custom<Float>($scale) `)` (`softcap` `(` custom<Float>($softcap)^ `)`)?
-    (`window` `(` $window^ `)`)? (`sinks` `(` $sinks^ `)`)? (`blocks` $blocks^)? (`first` `(` $first^ `)`)? attr-dict
-    `:` type($query) `,` type($cache)
+    (`window` `(` $window^ `)`)? (`sinks` `(` $sinks^ `)`)? (`blocks` $blocks^)? (`first` `(` $first^ `)`)?
+    (`integers` $integers^)? attr-dict `:` type($query) `,` type($cache)
   }];
 }
 

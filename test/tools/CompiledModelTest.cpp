@@ -34,10 +34,9 @@ protected:
         file("tiny.gguf"), *mlir::llm::testing::tinyLlamaVariant(variant))));
     CompileOptions options = optionsFor(file("tiny.gguf"), target.str());
     options.context = contextSize;
-    if (cacheBits < 16)
-      options.passPipeline = "builtin.module(llm-quantize-kv{bits=" +
-                             std::to_string(cacheBits) +
-                             "},llm-default-pipeline)";
+    if (!cachePass.empty())
+      options.passPipeline =
+          "builtin.module(" + cachePass + ",llm-default-pipeline)";
     options.widths = {1, 4, 16, 64};
     DeviceModelTest::compile(options);
     if (!HasFatalFailure())
@@ -51,7 +50,8 @@ protected:
     return uint32_t(std::max_element(row, row + vocabulary) - row);
   }
 
-  int64_t contextSize = 96, cacheBits = 16;
+  int64_t contextSize = 96;
+  std::string cachePass;
 };
 
 bool sameBits(const std::vector<float> &a, const std::vector<float> &b) {
@@ -84,9 +84,13 @@ TEST_F(CompiledModelTest, NumbersDoNotDependOnTheWidth) {
 }
 
 // Nor with caches in integers, which are saved and read back with their
-// scales.
-TEST_F(CompiledModelTest, QuantisedCachesKeepTheirBits) {
-  cacheBits = 8;
+// scales; and where attention is of integers.
+class QuantisedCachesTest : public CompiledModelTest,
+                            public ::testing::WithParamInterface<const char *> {
+};
+
+TEST_P(QuantisedCachesTest, KeepTheirBits) {
+  cachePass = GetParam();
   compile("default", "lavapipe");
   if (IsSkipped() || HasFatalFailure())
     return;
@@ -105,6 +109,10 @@ TEST_F(CompiledModelTest, QuantisedCachesKeepTheirBits) {
                         vocabulary * sizeof(float)),
             0);
 }
+
+INSTANTIATE_TEST_SUITE_P(Attention, QuantisedCachesTest,
+                         ::testing::Values("llm-quantize-kv",
+                                           "llm-quantize-kv{attention=8}"));
 
 // A context of two splits: their workgroups follow it, step by step, also
 // while steps are submitted ahead, and no width changes a bit.

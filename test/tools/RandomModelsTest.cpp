@@ -78,7 +78,8 @@ protected:
   /// fed in pieces of each size.
   void check(const TinyLlamaOptions &model, const std::string &target,
              std::vector<int64_t> widths, ArrayRef<size_t> pieces,
-             size_t count = 64, int64_t cacheBits = 16, double close = 1e-3);
+             size_t count = 64, const std::string &caches = "",
+             double close = 1e-3);
 };
 
 class RandomModelsTest : public ModelsTest,
@@ -116,19 +117,16 @@ std::vector<double> evaluate(const std::string &gguf,
 void ModelsTest::check(const TinyLlamaOptions &options,
                        const std::string &target, std::vector<int64_t> widths,
                        ArrayRef<size_t> pieces, size_t count,
-                       int64_t cacheBits, double close) {
+                       const std::string &caches, double close) {
   SCOPED_TRACE(describe(options));
   const std::string gguf = file("tiny.gguf");
   ASSERT_FALSE(
       llvm::errorToBool(mlir::llm::testing::writeTinyLlama(gguf, options)));
   CompileOptions wanted = optionsFor(gguf, target);
   wanted.context = kContext;
-  std::string caches;
-  if (cacheBits < 16) {
-    caches = "llm-quantize-kv{bits=" + std::to_string(cacheBits) + "}";
+  if (!caches.empty())
     wanted.passPipeline =
         "builtin.module(" + caches + ",llm-default-pipeline)";
-  }
   wanted.widths = std::move(widths);
   compile(wanted);
   if (!HasFatalFailure())
@@ -166,10 +164,11 @@ TEST_P(RandomModelsTest, TheDeviceAgreesWithTheReference) {
 TEST_F(ModelsTest, TheDeviceAgreesOnCachesInIntegers) {
   TinyLlamaOptions model;
   model.E = 32, model.H = 4, model.G = 2;
-  for (int64_t bits : {8, 4}) {
-    SCOPED_TRACE(bits);
-    check(model, "lavapipe", {1, 4, 16, 64}, {1, 7, 64}, 64, bits,
-          bits == 8 ? 4e-3 : 4e-2);
+  for (auto [caches, close] : {std::pair("llm-quantize-kv", 4e-3),
+                               {"llm-quantize-kv{bits=4}", 4e-2},
+                               {"llm-quantize-kv{attention=8}", 1e-2}}) {
+    SCOPED_TRACE(caches);
+    check(model, "lavapipe", {1, 4, 16, 64}, {1, 7, 64}, 64, caches, close);
     session.reset();
   }
 }

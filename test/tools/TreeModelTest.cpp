@@ -31,13 +31,12 @@ struct Tree {
 class TreeModelTest : public mlir::llm::testing::DeviceModelTest {
 protected:
   /// Skips where there is no device.
-  void compile(StringRef variant, StringRef target, bool smallCaches = false) {
+  void compile(StringRef variant, StringRef target, StringRef caches = "") {
     ASSERT_FALSE(::llvm::errorToBool(mlir::llm::testing::writeTinyLlama(
         file("tiny.gguf"), *mlir::llm::testing::tinyLlamaVariant(variant))));
     CompileOptions options = optionsFor(file("tiny.gguf"), target.str());
     options.passPipeline =
-        std::string("builtin.module(") +
-        (smallCaches ? "llm-quantize-kv," : "") +
+        "builtin.module(" + caches.str() +
         "llm-default-pipeline,llm-tree-verify)";
     options.context = 512;
     options.widths = {1, 4, 16, 32, 64};
@@ -124,10 +123,17 @@ TEST_F(TreeModelTest, NodesEqualTheirPaths) {
 }
 
 TEST_F(TreeModelTest, TheFallbackKeepsItsBitsToo) {
-  compile("odd-groups", "generic", /*smallCaches=*/true);
+  compile("odd-groups", "generic", "llm-quantize-kv,");
   if (IsSkipped() || HasFatalFailure())
     return;
   checkNodes(someTokens(11), grow(7));
+}
+
+TEST_F(TreeModelTest, AttentionOfIntegersKeepsItsBits) {
+  compile("default", "lavapipe", "llm-quantize-kv{attention=8},");
+  if (IsSkipped() || HasFatalFailure())
+    return;
+  checkNodes(someTokens(13), grow(9));
 }
 
 TEST_F(TreeModelTest, AcceptedIsWhatPlainDecodingSamples) {

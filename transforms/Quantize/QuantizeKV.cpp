@@ -1,3 +1,4 @@
+#include "dialects/LLM/IntegerAttention.h"
 #include "transforms/Passes.h"
 #include "transforms/Remarks.h"
 
@@ -23,6 +24,11 @@ struct QuantizeKVPass final : llm::impl::QuantizeKVPassBase<QuantizeKVPass> {
       getOperation().emitError() << kPass << " expects 8 or 4 bits, but got " << unsigned(bits);
       return signalPassFailure();
     }
+    if (attention != 16 && (attention != 8 || bits != 8)) {
+      getOperation().emitError() << kPass << " expects attention in 16 bits, or in 8 over caches of 8, but got "
+                                 << unsigned(attention) << " over caches of " << unsigned(bits);
+      return signalPassFailure();
+    }
     auto caches = llvm::to_vector(getOperation().getOps<KVCacheOp>());
     for (KVCacheOp cache : caches) {
       KVType type = cache.getCacheType();
@@ -36,14 +42,27 @@ struct QuantizeKVPass final : llm::impl::QuantizeKVPassBase<QuantizeKVPass> {
         values = numbers(values);
       auto changed = KVType::get(&getContext(), type.getHeads(), type.getKeyWidth(), type.getValueWidth(), element, values,
                                  type.getCapacity(), type.getWindow(), type.getSinks());
+      if (attention == 8 && (element != integerHead(&getContext()) || values != element)) {
+        cache.emitOpError("expects keys and values of ")
+            << integerHead(&getContext()) << " for attention in 8 bits, but got " << changed;
+        return signalPassFailure();
+      }
       cache.setType(changed);
-      report(cache, kPass, "keys and values in " + Twine(unsigned(bits)) + " bits");
+      report(cache, kPass,
+             "keys and values in " + Twine(unsigned(bits)) + " bits" + (attention == 8 ? ", attention of integers" : ""));
       getOperation().walk([&](KVOp handle) {
         if (handle.getCache() != cache.getSymName())
           return;
         handle.getHandle().setType(changed);
         if (rotate && !type.isValuePrefix())
           transform(handle, type.getKeyWidth());
+        if (attention == 8)
+          for (Operation *user : handle.getHandle().getUsers()) {
+            if (auto op = dyn_cast<AttentionOp>(user))
+              op.setIntegers(true);
+            else if (auto tree = dyn_cast<TreeAttentionOp>(user))
+              tree.setIntegers(true);
+          }
       });
     }
   }
@@ -71,7 +90,7 @@ private:
     if (isa<QuantizedType>(before))
       return before;
     if (bits == 8)
-      return QuantizedType::get(&getContext(), QuantCode::signedInt(8), {QuantLevel::scaled(kWholeRow, ScaleType::f32())});
+      return integerHead(&getContext());
     return QuantizedType::get(
         &getContext(), QuantCode::unsignedInt(4),
         {QuantLevel::withOffset(group, ScaleType::f16(), OffsetKind::AddMin, ScaleType::f16())});

@@ -110,7 +110,7 @@ private:
           builder, attention.getLoc(), attention.getType(), attention.getQuery(), attention.getCache(), base,
           mask.getMask(), attention.getPositions(), attention.getBias(), attention.getScaleAttr(),
           attention.getSoftcapAttr(), attention.getWindowAttr(), attention.getSinksAttr(),
-          attention.getBlocksAttr(), attention.getFirstAttr());
+          attention.getBlocksAttr(), attention.getFirstAttr(), attention.getIntegersAttr());
       attention.replaceAllUsesWith(tree.getResult());
       attention.erase();
     });

@@ -28,8 +28,13 @@ public:
     kernels.timesTransposed(in.queries + (first * in.H + head) * in.E, in.H * in.E,
                             in.keys + (begin * in.G + group) * in.E, in.G * in.E, scores.data(), keys, rows, keys,
                             in.E);
-    for (size_t r = 0; r < rows; ++r)
+    if (in.weightBlock)
+      findScales();
+    for (size_t r = 0; r < rows; ++r) {
       normalise(first + r, scores.data() + r * keys);
+      if (in.weightBlock)
+        roundWeights(first + r, scores.data() + r * keys);
+    }
     const F *values = in.values + (begin * in.G + group) * in.valueStride;
     const size_t ldv = in.G * in.valueStride;
     F *out = y + (first * in.H + head) * in.EV;
@@ -92,6 +97,36 @@ private:
       row[s] = visible[s] ? row[s] * factor : F(0);
   }
 
+  /// The scales of the values, which are 127ths of their largest magnitude.
+  void findScales() {
+    scales.assign(end - begin, F(0));
+    for (size_t s = 0; s < end - begin; ++s) {
+      const F *value = in.values + ((begin + s) * in.G + group) * in.valueStride;
+      for (size_t e = 0; e < in.EV; ++e)
+        scales[s] = std::max(scales[s], std::abs(value[e]) / 127);
+    }
+  }
+
+  /// Probabilities to what their codes mean, in place. Codes are of probabilities times scales of values.
+  void roundWeights(size_t t, F *row) {
+    const size_t keys = end - begin;
+    const uint8_t *visible = in.visible + t * in.S + begin;
+    const auto blockOf = [&](size_t s) { return size_t(in.keyPositions[begin + s]) / in.weightBlock; };
+    greatest.clear();
+    for (size_t s = 0; s < keys; ++s) {
+      if (!visible[s])
+        continue;
+      if (greatest.size() <= blockOf(s))
+        greatest.resize(blockOf(s) + 1, F(0));
+      F &most = greatest[blockOf(s)];
+      most = std::max(most, row[s] * scales[s]);
+    }
+    for (size_t s = 0; s < keys; ++s) {
+      const F scale = visible[s] ? scales[s] : F(0), step = scale > 0 ? greatest[blockOf(s)] / 127 : F(0);
+      row[s] = step > 0 ? std::floor(row[s] * scale / step + F(0.5)) * step / scale : F(0);
+    }
+  }
+
   bool finite(const F *values, size_t ldv) const {
     for (size_t s = 0; s < end - begin; ++s) {
       F sum = 0;
@@ -107,7 +142,7 @@ private:
   const size_t head, group, first, rows;
   const ProductKernels<F> &kernels;
   size_t begin = 0, end = 0;
-  std::vector<F> scores;
+  std::vector<F> scores, scales, greatest;
 };
 
 } // namespace

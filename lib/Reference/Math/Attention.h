@@ -27,7 +27,10 @@ template <typename F> struct AttentionInputs {
   std::span<const F> slopes;               ///< empty, or one a head: slope · (key − query
                                            ///< position) is added (ALiBi)
   const int32_t *queryPositions = nullptr; ///< [T], read with slopes
-  const int32_t *keyPositions = nullptr;   ///< [S], read with slopes
+  const int32_t *keyPositions = nullptr;   ///< [S], read with slopes and with a weight block
+  size_t weightBlock = 0;                  ///< positions, from a multiple of it on, whose weights, times the
+                                           ///< scales of their values, are rounded to 127ths of the greatest;
+                                           ///< 0: they stay
 };
 
 /// y[T, H, EV] = softmax(scores) · values. A query that sees no key gives

@@ -1,4 +1,5 @@
 // Key-value caches and attention over them.
+#include "dialects/LLM/IntegerAttention.h"
 #include "lib/Reference/Codec.h"
 #include "lib/Reference/Interpreter.h"
 #include "lib/Reference/Math/Attention.h"
@@ -90,7 +91,7 @@ static bool sees(AttentionOp op, int64_t query, int64_t key) {
 
 /// Both kinds of attention; `visible` is [T, S].
 template <typename F, typename Op>
-static void attend(const OpContext<F> &context, Op op, const KVSlots<F> &cache, ArrayRef<uint8_t> visible) {
+static LogicalResult attend(const OpContext<F> &context, Op op, const KVSlots<F> &cache, ArrayRef<uint8_t> visible) {
   const Tensor &query = context.get(op.getQuery());
   AttentionInputs<F> in;
   in.T = size_t(query.rows()), in.H = size_t(query.shape()[1]), in.E = size_t(query.shape()[2]);
@@ -105,7 +106,17 @@ static void attend(const OpContext<F> &context, Op op, const KVSlots<F> &cache, 
   in.slopes = context.optional(op.getBias());
   in.queryPositions = context.ints(op.getPositions()).data();
   in.keyPositions = cache.positions.data();
+  std::vector<F> rounded;
+  if (op.getIntegers()) {
+    rounded.assign(in.queries, in.queries + in.T * in.H * in.E);
+    if (failed(roundToCodes<F>(context.workers(), integerHead(op.getContext()), rounded.data(), int64_t(in.T * in.H),
+                               int64_t(in.E), 1)))
+      return failure();
+    in.queries = rounded.data();
+    in.weightBlock = size_t(kWeightBlock);
+  }
   attention<F>(context.workers(), in, context.make(op.getResult(), query.rows()));
+  return success();
 }
 
 template <typename F> static LogicalResult evaluateAttention(const OpContext<F> &context) {
@@ -117,8 +128,7 @@ template <typename F> static LogicalResult evaluateAttention(const OpContext<F> 
   for (int32_t query : positions)
     for (int32_t key : cache.positions)
       visible.push_back(key >= 0 && sees(op, query, key));
-  attend(context, op, cache, visible);
-  return success();
+  return attend(context, op, cache, visible);
 }
 
 template <typename F> static LogicalResult evaluateTreeAttention(const OpContext<F> &context) {
@@ -134,8 +144,7 @@ template <typename F> static LogicalResult evaluateTreeAttention(const OpContext
       const bool candidate = node < 0 || (node < 64 && (uint32_t(mask[2 * t + size_t(node / 32)]) >> (node % 32) & 1));
       visible[t * size_t(cache.slots()) + size_t(slot)] = key >= 0 && candidate && inWindow(op, query, key) && inBlocks(op, query, key);
     }
-  attend(context, op, cache, visible);
-  return success();
+  return attend(context, op, cache, visible);
 }
 
 template <typename F> static LogicalResult evaluateKVCompact(const OpContext<F> &context) {

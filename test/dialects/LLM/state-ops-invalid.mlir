@@ -154,6 +154,24 @@ func.func @attention_c5_none(%kv: !llm.kv<3x64, f16, f16, 64, window = 32>, %q: 
 
 // -----
 
+func.func @attention_c7(%kv: !llm.kv<3x64, !llm.q<i8, *:f32>, f16, 64>, %q: tensor<?x9x64xf32>, %p: tensor<?xi32>) {
+  // expected-error@+1 {{expects keys and values of '!llm.q<i8, *:f32>' for products of integers, but got '!llm.kv<3x64, !llm.q<i8, *:f32>, f16, 64>'}}
+  %y = llm.attention %q, %kv at %p scale(1.0) integers : tensor<?x9x64xf32>, !llm.kv<3x64, !llm.q<i8, *:f32>, f16, 64>
+  return
+}
+
+// -----
+
+func.func @tree_attention_c8(%kv: !llm.kv<1x64, !llm.q<i8, *:f32>, prefix<32>, 64>, %q: tensor<4x9x64xf32>, %b: tensor<1xi32>,
+                             %m: tensor<4x2xi32>, %p: tensor<4xi32>) {
+  // expected-error@+1 {{expects keys and values of '!llm.q<i8, *:f32>' for products of integers, but got}}
+  %y = llm.tree_attention %q, %kv base %b mask %m at %p scale(1.0) integers
+      : tensor<4x9x64xf32>, !llm.kv<1x64, !llm.q<i8, *:f32>, prefix<32>, 64>
+  return
+}
+
+// -----
+
 func.func @tree_attention_c1(%kv: !llm.kv<3x64, f16, f16, 64>, %q: tensor<4x9x32xf32>, %b: tensor<1xi32>,
                              %m: tensor<4x2xi32>, %p: tensor<4xi32>) {
   // expected-error@+1 {{expects queries TxHx64 with H a multiple of 3, but got 4x9x32}}

@@ -123,3 +123,18 @@ func.func @kv_evict_behind_sinks(%kv: !llm.kv<3x64, f16, f16, 2048>, %s: tensor<
   llm.kv_evict %kv sinks(%s) drop(%d) frequencies(%f : tensor<2x24xf32>) dims(48) scale(0.5) interleaved hadamard(64) : !llm.kv<3x64, f16, f16, 2048>
   return
 }
+
+// CHECK-LABEL: func.func @attention_of_integers(
+func.func @attention_of_integers(%q: tensor<?x9x64xf32>, %kv: !llm.kv<3x64, !llm.q<i8, *:f32>, !llm.q<i8, *:f32>, 2048>, %positions: tensor<?xi32>,
+                                 %r: tensor<8x9x64xf32>, %base: tensor<1xi32>, %mask: tensor<8x2xi32>, %p: tensor<8xi32>) {
+  // CHECK: llm.attention %{{.*}} scale(0.125) integers :
+  %w = llm.attention %q, %kv at %positions scale(0.125) integers
+      : tensor<?x9x64xf32>, !llm.kv<3x64, !llm.q<i8, *:f32>, !llm.q<i8, *:f32>, 2048>
+  // CHECK: llm.attention %{{.*}} scale(0.125) first(1) integers :
+  %y = llm.attention %r, %kv at %p scale(0.125) first(1) integers
+      : tensor<8x9x64xf32>, !llm.kv<3x64, !llm.q<i8, *:f32>, !llm.q<i8, *:f32>, 2048>
+  // CHECK: llm.tree_attention %{{.*}} scale(0.125) window(64) integers :
+  %z = llm.tree_attention %r, %kv base %base mask %mask at %p scale(0.125) window(64) integers
+      : tensor<8x9x64xf32>, !llm.kv<3x64, !llm.q<i8, *:f32>, !llm.q<i8, *:f32>, 2048>
+  return
+}

@@ -115,6 +115,32 @@ TEST(StateOps, AttentionWithScoresSoftcapAndSlopes) {
   expectNear(results[0], {7 * 0.524979187, 3.5}, 1e-5);
 }
 
+TEST(StateOps, WeightsOfIntegersAreRoundedInBlocks) {
+  // Heads of one number are ±127 times their scale, so a weight times the scale goes with the magnitude of the value:
+  // 1, 10 and 100 are 1, 13 and 127 127ths of 100; position 8 has a block of its own.
+  Program p(program("integers", "1x1, !llm.q<i8, *:f32>, !llm.q<i8, *:f32>, 32"));
+  const auto places = Tensor::ids({0, 1, 2, 8});
+  p.run({numbers({4, 1, 1}, {1, -10, 100, 3}), places, places}, "append");
+  const auto results = p.run({numbers({1, 1, 1}, {0.3}), Tensor::ids({8})});
+  ASSERT_EQ(results.size(), 1u);
+  expectNear(results[0], {((1 - 13) * 100.0 / 127 + 100 + 3) / 4}, 1e-4);
+}
+
+TEST(StateOps, QueriesOfIntegersAreRounded) {
+  // The query 1, 0.1 is 127, 13 times 1/127, the keys 0, 0 and 0, 1; values 0 and 1.
+  const std::string cache = "!llm.kv<1x2x1, !llm.q<i8, *:f32>, !llm.q<i8, *:f32>, 8>";
+  Program p("llm.kv_cache @kv : 1 x " + cache + R"(
+  func.func @f(%q: tensor<?x1x2xf32>, %k: tensor<?x1x2xf32>, %v: tensor<?x1x1xf32>, %p: tensor<?xi32>) -> tensor<?x1x1xf32> {
+    %kv = llm.kv @kv[0] : )" +
+            cache + "\n    llm.kv_append %kv, %k, %v at %p : " + cache + R"(, tensor<?x1x2xf32>, tensor<?x1x1xf32>
+    %y = llm.attention %q, %kv at %p scale(10.0) integers : tensor<?x1x2xf32>, )" +
+            cache + "\n    return %y : tensor<?x1x1xf32>\n  }");
+  const auto results = p.run({numbers({2, 1, 2}, {0, 0, 1, 0.1}), numbers({2, 1, 2}, {0, 0, 0, 1}),
+                              numbers({2, 1, 1}, {0, 1}), Tensor::ids({0, 1})});
+  ASSERT_EQ(results.size(), 1u);
+  expectNear(results[0], {0, 1 / (1 + std::exp(-10 * 13.0 / 127))}, 1e-5);
+}
+
 TEST(StateOps, PrefillThenDecodeEqualsOneStep) {
   Program whole(program("")), apart(program(""));
   const std::vector<double> values = {1, 10, 100};
