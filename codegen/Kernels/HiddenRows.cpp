@@ -16,11 +16,12 @@ FailureOr<HiddenRowsSpec> HiddenRowsSpec::fromAttr(DictionaryAttr attr,
   reader.read("op", spec.op);
   reader.read("width", spec.width, 1);
   reader.maybe("rows", spec.rows, 0, sprig::format::kMostNodes);
-  if (!llvm::is_contained({"previous", "parents", "keep", "accepted"}, spec.op))
-    reader.fail("expects op previous, parents, keep or accepted, but got '" +
-                spec.op + "'");
-  else if ((spec.op == "accepted") != (spec.rows > 0))
-    reader.fail("expects rows for op accepted alone, but got " +
+  if (!llvm::is_contained({"previous", "parents", "above", "keep", "accepted"},
+                          spec.op))
+    reader.fail("expects op previous, parents, above, keep or accepted, but got "
+                "'" + spec.op + "'");
+  else if ((spec.op == "accepted" || spec.op == "above") != (spec.rows > 0))
+    reader.fail("expects rows for the ops accepted and above alone, but got " +
                 Twine(spec.rows) + " for '" + spec.op + "'");
   if (failed(reader.finish()))
     return failure();
@@ -46,7 +47,9 @@ HiddenRowsSpec::interface(const TargetProfile &, EmitError) const {
   interface.bindings = {{"x", Access::Read, rowBytes, true}};
   if (rows)
     interface.bindings[0] = {"x", Access::Read, rowBytes * uint64_t(rows)};
-  if (reads())
+  if (op == "above")
+    interface.bindings.push_back({"first", Access::Read, rowBytes});
+  else if (reads())
     interface.bindings.push_back({"ring", Access::Read, ringBytes()});
   interface.bindings.push_back({"control", Access::Read, StepControl::kBytes});
   if (reads())
@@ -54,7 +57,8 @@ HiddenRowsSpec::interface(const TargetProfile &, EmitError) const {
   else
     interface.bindings.push_back({"ring", Access::Write, ringBytes()});
   interface.groups[0] = {uint32_t((width + kLanes - 1) / kLanes), 0};
-  interface.groups[1] = rows ? GroupCount{uint32_t(rows), 0} : GroupCount{1, 1};
+  interface.groups[1] =
+      op == "accepted" ? GroupCount{uint32_t(rows), 0} : GroupCount{1, 1};
   return interface;
 }
 
@@ -72,7 +76,7 @@ void HiddenRowsSpec::build(KernelBuilder &b, const KernelInterface &) const {
   b.when(b.less(item, width), [&] {
     if (reads()) {
       Value isRoot = b.equal(row, b.index(0)), before = row;
-      if (op == "parents") {
+      if (tree()) {
         // The parent of a root is no node.
         Value parent = control.packedByte(
             sprig::format::Parents,
@@ -80,11 +84,17 @@ void HiddenRowsSpec::build(KernelBuilder &b, const KernelInterface &) const {
         isRoot = b.less(b.index(sprig::format::kMostNodes - 1), parent);
         before = b.min(b.add(parent, 1), row);
       }
-      Value base = control.base();
       Value inStep = b.sub(b.max(before, b.index(1)), b.index(1));
-      Value kept = b.load(
-          kRingIn, placeOf(b.sub(b.max(base, b.index(1)), b.index(1))));
-      kept = b.select(b.equal(base, b.index(0)), b.constant(0.0f), kept);
+      Value kept;
+      if (op == "above") {
+        inStep = b.min(inStep, b.index(rows - 1));
+        kept = b.load(kRingIn, item);
+      } else {
+        Value base = control.base();
+        kept = b.load(kRingIn,
+                      placeOf(b.sub(b.max(base, b.index(1)), b.index(1))));
+        kept = b.select(b.equal(base, b.index(0)), b.constant(0.0f), kept);
+      }
       Value own = b.load(kX, b.add(b.mul(inStep, width), item));
       b.store(b.select(isRoot, kept, own), kOut,
               b.add(b.mul(row, width), item));

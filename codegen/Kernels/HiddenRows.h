@@ -8,6 +8,8 @@
 //   "previous" x [T][width], ring, control, y [T][width]: row t - 1 of x for row
 //   t, for row 0 that of the slot before the step, zeros where there is none ·
 //   "parents" the same in a tree: the row of the node's parent ·
+//   "above" x [rows][width], first [width], control, y [T][width]: in a tree of
+//   guesses the row of x of the node's parent, at roots `first` ·
 //   "keep" x [T][width], control, ring: the step's rows, before the control
 //   block goes on to the next step ·
 //   "accepted" x [rows][width], control, ring: node 0 and the nodes that a
@@ -26,9 +28,12 @@ struct HiddenRowsSpec {
   static constexpr int64_t kRing = 64;
   std::string op;
   int64_t width = 0;
-  int64_t rows = 0; ///< of x, for "accepted"
+  int64_t rows = 0; ///< of x, for "accepted" and "above"
 
-  bool reads() const { return op == "previous" || op == "parents"; }
+  /// Leaves a row for each of the step's.
+  bool reads() const { return op != "keep" && op != "accepted"; }
+  /// Reads parents of the step's rows.
+  bool tree() const { return op == "parents" || op == "above"; }
   uint64_t ringBytes() const { return uint64_t(kRing * width) * 4; }
 
   static FailureOr<HiddenRowsSpec> fromAttr(DictionaryAttr spec,

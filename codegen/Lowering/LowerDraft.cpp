@@ -34,17 +34,30 @@ Value modelRows(ProgramLowering &p, Value hidden, int64_t rows) {
       uint64_t(rows) * rowBytes(hidden));
 }
 
-/// The ring of HiddenRows.h, behind those rows.
+uint64_t aligned(uint64_t bytes) {
+  return uint64_t(plan::alignTo(int64_t(bytes), plan::kAlignment));
+}
+/// Where the ring of HiddenRows.h is: behind those rows.
+uint64_t ringOffset(ProgramLowering &p, Value hidden) {
+  return aligned(aligned(rowBytes(hidden)) +
+                 uint64_t(p.target().mostNodes()) * rowBytes(hidden));
+}
 Value ring(ProgramLowering &p, Value hidden, const HiddenRowsSpec &spec) {
-  const auto aligned = [](uint64_t bytes) {
-    return uint64_t(plan::alignTo(int64_t(bytes), plan::kAlignment));
-  };
-  const uint64_t at =
-      aligned(aligned(rowBytes(hidden)) +
-              uint64_t(p.target().mostNodes()) * rowBytes(hidden));
+  const uint64_t at = ringOffset(p, hidden);
   return p.bufferView(p.target().buffer(plan::BufferKind::state, "state",
                                         at + spec.ringBytes()),
                       at, spec.ringBytes());
+}
+/// What guesses at the nodes of a tree leave for those behind them, node by
+/// node. Behind the ring, whether or not the heads need one.
+Value nodeRows(ProgramLowering &p, Value hidden, int64_t rows) {
+  HiddenRowsSpec spec;
+  spec.width = ProgramLowering::rowElements(hidden);
+  const uint64_t at = ringOffset(p, hidden) + aligned(spec.ringBytes()),
+                 bytes = uint64_t(rows) * rowBytes(hidden);
+  return p.bufferView(
+      p.target().buffer(plan::BufferKind::state, "state", at + bytes), at,
+      bytes);
 }
 
 PreviousRowsOp previousOf(ProgramLowering &p) {
@@ -149,6 +162,34 @@ FailureOr<ArrayAttr> describeDrafts(ModuleOp module) {
   return builder.getArrayAttr(drafts);
 }
 
+/// The hidden states that the nodes of a draft's tree go on from: of each its
+/// parent's, which an earlier step of fewer nodes left, and at roots what the
+/// guess before them did.
+static LogicalResult takeNodes(ProgramLowering &p) {
+  func::FuncOp function = p.function().function();
+  if (function.getNumArguments() == 5)
+    return success();
+  if (function.getNumArguments() != 6 || !p.function().hiddenResult())
+    return function.emitOpError("expects the arguments of @verify, and a hidden "
+                                "state that it returns, too, but got ")
+           << function.getFunctionType();
+  Value hidden = function.getArgument(5);
+  HiddenRowsSpec spec;
+  spec.op = "above";
+  spec.width = ProgramLowering::rowElements(hidden);
+  spec.rows = p.target().mostNodes();
+  Value y = p.scratch("hidden", uint64_t(p.paddedRows(p.width())) *
+                                    rowBytes(hidden));
+  p.setView(hidden, y, p.width());
+  return p.dispatch(function, HiddenRowsSpec::kFamily,
+                    spec.toAttr(p.context()),
+                    {{"x", nodeRows(p, hidden, spec.rows)},
+                     {"first", ownRow(p, hidden)},
+                     {"control", p.controlView()},
+                     {"y", y}},
+                    p.width(), "hidden states above");
+}
+
 bool leavesHidden(ProgramLowering &p) {
   if (p.kind() != plan::ProgramKind::sample &&
       p.kind() != plan::ProgramKind::verify)
@@ -180,7 +221,9 @@ LogicalResult leaveHidden(ProgramLowering &p) {
 
 LogicalResult takeHidden(ProgramLowering &p) {
   func::FuncOp function = p.function().function();
-  if (function.getNumArguments() == 3 || function->hasAttr(kDraftTreeAttr))
+  if (function->hasAttr(kDraftTreeAttr))
+    return takeNodes(p);
+  if (function.getNumArguments() == 3)
     return success();
   auto from = draftOf(p).getAs<StringAttr>("hidden");
   if (function.getNumArguments() != 4 || !from ||
@@ -232,8 +275,9 @@ LogicalResult passHidden(ProgramLowering &p) {
   Value hidden = p.function().hiddenResult();
   if (!hidden)
     return success();
-  return copyRows(p, p.function().function(), p.view(hidden), ownRow(p, hidden),
-                  ProgramLowering::rowElements(hidden), 1);
+  Value to = p.width() > 1 ? nodeRows(p, hidden, p.width()) : ownRow(p, hidden);
+  return copyRows(p, p.function().function(), p.view(hidden), to,
+                  ProgramLowering::rowElements(hidden), p.width());
 }
 
 LogicalResult keepAccepted(ProgramLowering &p) {

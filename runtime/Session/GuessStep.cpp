@@ -70,11 +70,17 @@ Status Session::guessNext(const format::Draft &draft, uint32_t index,
   return guessRow(0, row);
 }
 
+/// The guess of a draft that has programs for trees, where one has: that which
+/// all later ones are.
+static uint32_t treeGuess(const format::Draft &draft) {
+  return draft.first() + draft.count() - 1;
+}
+
 uint32_t Session::largestGuessTree(const format::Draft &draft) const {
   uint32_t most = 0;
   for (const format::Program *each : *owner->target().programs())
     if (each->kind() == ProgramKind::draft && each->width() > 1 &&
-        each->guess() == draft.first())
+        each->guess() == treeGuess(draft))
       most = std::max(most, each->width());
   return most;
 }
@@ -97,13 +103,14 @@ Status Session::guessTree(const format::Draft &draft, const uint32_t *tokens,
                           const int32_t *parents, uint32_t count) {
   if (Status status = checkGuess(); !status.ok())
     return status;
-  if (Status status = checkTree(tokens, parents, count); !status.ok())
+  const bool behind = goesOn(draft);
+  if (Status status = checkTree(tokens, parents, count, behind); !status.ok())
     return status;
   // The narrowest that takes it.
   uint32_t width = 0;
   for (const format::Program *each : *owner->target().programs())
     if (each->kind() == ProgramKind::draft && each->width() > 1 &&
-        each->guess() == draft.first() && each->width() >= count &&
+        each->guess() == treeGuess(draft) && each->width() >= count &&
         (width == 0 || each->width() < width))
       width = each->width();
   if (width == 0)
@@ -112,9 +119,9 @@ Status Session::guessTree(const format::Draft &draft, const uint32_t *tokens,
                    " nodes, but '", draft.name()->string_view(),
                    "' has none; compile the package with --tree=16")};
   const Packed words = packed(parents, count);
-  StepInput given = input(slots(), tokens, count);
+  StepInput given = input(slots() + (behind ? 1 : 0), tokens, count);
   given.parents = words.data();
-  return runGuess(ProgramKind::draft, width, draft.first(), given);
+  return runGuess(ProgramKind::draft, width, treeGuess(draft), given);
 }
 
 } // namespace sprig

@@ -129,9 +129,17 @@ public:
                    GuessRow &row);
   /// Asks the draft at all nodes of a tree, as `stepTree` takes it; `guessRow`
   /// then has what it said at each. Unsupported where it has no programs for
-  /// trees.
+  /// trees. Of a draft that `goesOn` the nodes are those behind the last token,
+  /// where `guessNext` asked with index 0, and their parent is -1. They keep
+  /// their places from call to call, and the parent of a new one is one that
+  /// was asked at before.
   Status guessTree(const format::Draft &draft, const uint32_t *tokens,
                    const int32_t *parents, uint32_t count);
+  /// Whether a guess goes on from what the one before it left, beyond what the
+  /// cache has.
+  static bool goesOn(const format::Draft &draft) {
+    return draft.repeats() && draft.count() > 1;
+  }
   /// Makes the pipelines and records the commands of the draft; with `trees`
   /// those for trees as well.
   Status prepareDraft(const format::Draft &draft, bool trees);
@@ -197,8 +205,9 @@ private:
   Status evict();
   /// What of the sequence the cache has slots for.
   std::vector<uint32_t> live() const;
+  /// `behind`: of the nodes behind the last token, which is none of them.
   Status checkTree(const uint32_t *tokens, const int32_t *parents,
-                   uint32_t count) const;
+                   uint32_t count, bool behind = false) const;
   /// Runs a tree; leaves what was accepted, and one more, in `accepted`.
   Result<uint32_t> runTree(const uint32_t *tokens, const int32_t *parents,
                            uint32_t count, float *logits,

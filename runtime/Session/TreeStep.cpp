@@ -8,7 +8,7 @@ namespace sprig {
 using format::ProgramKind;
 
 Status Session::checkTree(const uint32_t *tokens, const int32_t *parents,
-                          uint32_t count) const {
+                          uint32_t count, bool behind) const {
   auto refuse = [](auto... parts) {
     return Status(StatusCode::InvalidArgument, concat(parts...));
   };
@@ -23,7 +23,7 @@ Status Session::checkTree(const uint32_t *tokens, const int32_t *parents,
     return refuse("expects one token that is not in the cache yet, as after "
                   "sampling, but there are ",
                   known.size() - filled);
-  if (tokens[0] != known.back())
+  if (!behind && tokens[0] != known.back())
     return refuse("expects node 0 to be the last token, ", known.back(),
                   ", but got ", tokens[0]);
   const uint32_t vocabulary = owner->metadata().model()->vocabulary();
@@ -31,24 +31,26 @@ Status Session::checkTree(const uint32_t *tokens, const int32_t *parents,
     if (tokens[i] >= vocabulary)
       return refuse("expects token ids below ", vocabulary, ", but node ", i,
                     " is ", tokens[i]);
-    if (i == 0 ? parents[i] != -1 : parents[i] < 0 || parents[i] >= int64_t(i))
+    const int32_t least = i == 0 || behind ? -1 : 0;
+    if (parents[i] < least || parents[i] >= int64_t(i))
       return refuse("expects the parent of node ", i,
                     i == 0 ? " to be -1, but got "
                            : " to come before it, but got ",
                     parents[i]);
   }
-  if (count > room())
+  const uint64_t first = uint64_t(slots()) + (behind ? 1 : 0);
+  if (first + count > capacity())
     return {StatusCode::Context,
             concat("expects a tree that ends by slot ", capacity(),
-                   ", but it would take slots ", slots(), " to ",
-                   uint64_t(slots()) + count - 1)};
+                   ", but it would take slots ", first, " to ",
+                   first + count - 1)};
   return {};
 }
 
 Session::Packed Session::packed(const int32_t *parents, uint32_t count) {
   Packed words{};
   for (uint32_t i = 0; i < count; ++i)
-    words[i] = i == 0 ? uint8_t(format::kNoParent) : uint8_t(parents[i]);
+    words[i] = parents[i] < 0 ? uint8_t(format::kNoParent) : uint8_t(parents[i]);
   return words;
 }
 

@@ -104,7 +104,7 @@ Result<uint32_t> PackageDraft::proposeChain(DraftTree &tree, uint32_t guesses) {
 }
 
 Result<uint32_t> PackageDraft::proposeTree(DraftTree &tree, uint32_t levels) {
-  asked = onPath = 0;
+  asked = onPath = placed = 0;
   if (largest == 0) {
     // All heads at once: what they say does not depend on the nodes.
     std::array<uint32_t, format::kMostNodes> tokens;
@@ -131,7 +131,9 @@ Status PackageDraft::guesses(const DraftTree &tree,
                              std::span<const uint32_t> nodes,
                              std::span<GuessRow> out) {
   if (largest > 0) {
-    if (Status status = askAtNodes(tree, nodes, out); !status.ok())
+    Status status = Session::goesOn(draft) ? askOnward(tree, nodes, out)
+                                           : askAtNodes(tree, nodes, out);
+    if (!status.ok())
       return status;
   } else {
     if (Status status = session.guessRow(asked, out[0]); !status.ok())
@@ -154,11 +156,7 @@ Status PackageDraft::askAtNodes(const DraftTree &tree,
   for (uint32_t node : nodes)
     for (; node != DraftTree::kNone; node = tree.node(node).parent)
       needed[node] = true;
-  std::array<uint32_t, DraftTree::kMost> placeOf;
-  std::array<uint32_t, format::kMostNodes> tokens;
-  std::array<int32_t, format::kMostNodes> parents;
-  const uint32_t most =
-      std::min(largest, session.room());
+  const uint32_t most = std::min(largest, session.room());
   uint32_t count = 0;
   for (uint32_t i = 0; i < tree.size(); ++i) {
     if (!needed[i])
@@ -166,17 +164,45 @@ Status PackageDraft::askAtNodes(const DraftTree &tree,
     if (count == most)
       return {}; // too large to be asked at: it grows no further
     placeOf[i] = count;
-    tokens[count] = tree.node(i).token;
+    asks[count] = tree.node(i).token;
     parents[count] = i == 0 ? -1 : int32_t(placeOf[tree.node(i).parent]);
     ++count;
   }
   if (Status status =
-          session.guessTree(draft, tokens.data(), parents.data(), count);
+          session.guessTree(draft, asks.data(), parents.data(), count);
       !status.ok())
     return status;
   for (size_t i = 0; i < nodes.size(); ++i)
     if (Status status = session.guessRow(placeOf[nodes[i]], out[i]);
         !status.ok())
+      return status;
+  return {};
+}
+
+Status PackageDraft::askOnward(const DraftTree &tree,
+                               std::span<const uint32_t> nodes,
+                               std::span<GuessRow> out) {
+  if (nodes[0] == 0)
+    return session.guessNext(draft, 0, tree.node(0).token, out[0]);
+  // The likeliest come first: where there is no room for more, they grow alone.
+  const uint32_t most = std::min(largest, session.room() - 1);
+  const uint32_t first = placed;
+  for (uint32_t node : nodes) {
+    if (placed == most)
+      break;
+    const uint32_t parent = tree.node(node).parent;
+    placeOf[node] = placed;
+    asks[placed] = tree.node(node).token;
+    parents[placed++] = parent == 0 ? -1 : int32_t(placeOf[parent]);
+  }
+  if (placed == first)
+    return {};
+  if (Status status = session.guessTree(draft, asks.data(), parents.data(),
+                                        placed);
+      !status.ok())
+    return status;
+  for (uint32_t i = 0; first + i < placed; ++i)
+    if (Status status = session.guessRow(first + i, out[i]); !status.ok())
       return status;
   return {};
 }

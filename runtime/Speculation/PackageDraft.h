@@ -23,8 +23,10 @@ enum class Growth {
 /// hidden state. A chain is drawn with the settings and the noise of the model,
 /// so that the two draw the same token wherever they are of one mind. Trees
 /// grow by a step of the draft a level, over the nodes that lead there; heads
-/// that guess each a token further ahead say the same at all nodes of a level.
-/// A draft that goes on from its own last guess alone has combs for trees.
+/// that guess each a token further ahead say the same at all nodes of a level;
+/// those that go on from what their guesses left are asked for the first one by
+/// itself, and their nodes keep their places, for those behind them to find it.
+/// A draft without programs for trees has combs.
 class PackageDraft final : public Draft, private Guesser {
 public:
   /// `used` and `which`, of its package, outlive the draft.
@@ -53,6 +55,9 @@ private:
                  std::span<GuessRow> out) override;
   Status askAtNodes(const DraftTree &tree, std::span<const uint32_t> nodes,
                     std::span<GuessRow> out);
+  /// The same where the nodes of earlier levels were asked at already.
+  Status askOnward(const DraftTree &tree, std::span<const uint32_t> nodes,
+                   std::span<GuessRow> out);
   /// Follows the likeliest path of what is said, for the record.
   void keepRecord(const DraftTree &tree, std::span<const uint32_t> nodes,
                   std::span<const GuessRow> rows);
@@ -71,6 +76,11 @@ private:
   uint32_t asked = 0;  ///< levels of the tree that grows
   uint32_t onPath = 0; ///< its likeliest node on the last level, and
   uint32_t next = 0;   ///< the likeliest token behind it
+  /// The nodes that it is asked at, as a step is given them.
+  std::array<uint32_t, DraftTree::kMost> placeOf;
+  std::array<uint32_t, format::kMostNodes> asks; ///< their tokens
+  std::array<int32_t, format::kMostNodes> parents;
+  uint32_t placed = 0;
 };
 
 } // namespace sprig

@@ -3,7 +3,8 @@
 // are distributed like them.
 #include "lib/Weights/SafetensorsWriter.h"
 #include "runtime/sprig.h"
-#include "test/tools/SpeculationTest.h"
+#include "test/tools/SteadyLoop.h"
+#include "test/tools/TreeRows.h"
 #include "tools/Compression.h"
 #include <cmath>
 #include <map>
@@ -77,6 +78,26 @@ protected:
     return *session->next();
   }
 
+  void loopsAllocateNothing(
+      const std::vector<std::vector<std::string>> &lists) {
+    open(/*validated=*/false, /*poisoned=*/false);
+    if (IsSkipped() || HasFatalFailure())
+      return;
+    SpeculationOptions options;
+    for (const auto &drafts : lists) {
+      options.drafts = drafts;
+      for (Growth growth : {Growth::Comb, Growth::Clover, Growth::Eagle}) {
+        options.growth = growth;
+        mlir::llm::testing::expectSteadyLoop(*session, prompt, options,
+                                             drafts[0] != "auto");
+      }
+    }
+    options.drafts = {"heads"};
+    options.growth = Growth::Comb;
+    options.drawn = true;
+    mlir::llm::testing::expectSteadyLoop(*session, prompt, options);
+  }
+
   void allRulesGiveTheTokensOfPlainDecoding(
       const std::vector<std::vector<std::string>> &lists) {
     Sampling greedy, sampled;
@@ -127,6 +148,14 @@ TEST_F(RidgeTreesTest, TokensAreThoseOfPlainDecoding) {
   allRulesGiveTheTokensOfPlainDecoding({{"heads"}, {"ngram", "heads"}});
 }
 
+TEST_F(RidgeTreesTest, HeadsGoOnFromTheirGuessAtTheParent) {
+  EXPECT_EQ(session->largestGuessTree(draft("heads")), 16u);
+  begin();
+  mlir::llm::testing::expectRowsOfPaths(*session, draft("heads"));
+  mlir::llm::testing::expectBushes(*session, draft("heads"));
+  loopsAllocateNothing({{"heads"}, {"ngram", "heads"}});
+}
+
 void GrownTreesTest::rowsAreSortedAndSumToLessThanOne() {
   begin();
   uint32_t tokens[3];
@@ -150,40 +179,8 @@ void GrownTreesTest::rowsAreSortedAndSumToLessThanOne() {
 void GrownTreesTest::theDraftSaysAtANodeWhatItSaysBehindItsPath() {
   EXPECT_EQ(session->largestGuessTree(draft("self")), 16u);
   EXPECT_EQ(session->largestGuessTree(draft("heads")), 0u);
-  const uint32_t root = begin();
-  // 0 ── 1 ── 3 ── 6; 0 ── 2 ── 4, 5: rows of wrong paths lie between.
-  std::vector<uint32_t> tokens = {root, 11, 12, 13, 14, 15, 16};
-  std::vector<int32_t> parents = {-1, 0, 0, 1, 2, 2, 3};
-  auto rowsAt = [&](const std::vector<uint32_t> &nodes,
-                    const std::vector<int32_t> &above) {
-    Status status = session->guessTree(draft("self"), nodes.data(),
-                                       above.data(), uint32_t(nodes.size()));
-    EXPECT_TRUE(status.ok()) << status.message();
-    std::vector<GuessRow> rows(nodes.size());
-    for (uint32_t i = 0; i < rows.size(); ++i)
-      EXPECT_TRUE(session->guessRow(i, rows[i]).ok());
-    return rows;
-  };
-  auto equal = [](const GuessRow &a, const GuessRow &b) {
-    return a.count == b.count && a.tokens == b.tokens &&
-           a.probabilities == b.probabilities;
-  };
-  const std::vector<GuessRow> rows = rowsAt(tokens, parents);
-  for (const auto &path :
-       std::vector<std::vector<size_t>>{{0, 1, 3, 6}, {0, 2, 4}, {0, 2, 5}}) {
-    GuessRow row;
-    for (uint32_t i = 0; i < path.size(); ++i)
-      ASSERT_TRUE(
-          session->guessNext(draft("self"), i, tokens[path[i]], row).ok());
-    EXPECT_TRUE(equal(rows[path.back()], row)) << "node " << path.back();
-  }
-  // Another sibling changes nothing else.
-  std::vector<uint32_t> other = tokens;
-  other[2] = 99;
-  const std::vector<GuessRow> changed = rowsAt(other, parents);
-  for (size_t node : {0, 1, 3, 6})
-    EXPECT_TRUE(equal(rows[node], changed[node])) << "node " << node;
-  EXPECT_FALSE(equal(rows[2], changed[2]));
+  begin();
+  mlir::llm::testing::expectRowsOfPaths(*session, draft("self"));
 }
 
 void GrownTreesTest::treesThatDoNotFitAreNamed() {
@@ -250,6 +247,7 @@ TEST_F(GrownTreesTest, DraftsSayWhatMayFollow) {
   theDraftSaysAtANodeWhatItSaysBehindItsPath();
   treesThatDoNotFitAreNamed();
   theCInterfaceHasTheRules();
+  loopsAllocateNothing({{"heads"}, {"ngram", "self", "heads"}, {"auto"}});
 }
 
 /// χ² that one run in 10,000 exceeds (Wilson and Hilferty).

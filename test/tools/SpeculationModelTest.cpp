@@ -2,12 +2,14 @@
 // is guessed, however the answer ends.
 #include "runtime/sprig.h"
 #include "test/runtime/Tiny/CountedAllocations.h"
-#include "test/tools/SpeculationTest.h"
+#include "test/tools/SteadyLoop.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 using namespace mlir;
 using namespace mlir::llm;
 using namespace sprig;
+
+size_t mlir::llm::testing::allocationsSoFar() { return allocations; }
 
 namespace {
 
@@ -201,28 +203,7 @@ TEST_F(SpeculationModelTest, TheLoopAllocatesNothingAndReadsLittle) {
     options.drafts = {name};
     options.growth = growth;
     options.drawn = drawn;
-    auto made = Speculator::create(*session, options);
-    ASSERT_TRUE(made.ok()) << made.status().message();
-    auto &with = *made;
-    Sampling sampling;
-    sampling.temperature = drawn ? 0.5f : 0;
-    ASSERT_TRUE(session->setSampling(sampling).ok());
-    ASSERT_TRUE(session->truncate(0).ok());
-    ASSERT_TRUE(with->start(prompt.data(), prompt.size(), 97).ok());
-    for (int i = 0; i < 70; ++i) // all programs were made
-      ASSERT_TRUE(with->next().ok());
-    const uint64_t trees = with->counts().trees, steps = with->counts().steps;
-    const uint64_t read = session->bytesRead();
-    const size_t before = allocations;
-    for (int i = 0; i < 25; ++i)
-      ASSERT_TRUE(with->next().ok());
-    EXPECT_EQ(allocations - before, 0u) << name << " by rule " << int(growth);
-    EXPECT_GT(with->counts().trees, trees) << name;
-    // A tree that grows takes a step of the draft for each level.
-    EXPECT_LE(session->bytesRead() - read,
-              1024 * (growth == Growth::Comb ? 1 : 7) *
-                  (with->counts().steps - steps))
-        << name << " by rule " << int(growth);
+    mlir::llm::testing::expectSteadyLoop(*session, prompt, options);
   }
 }
 

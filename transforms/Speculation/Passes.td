@@ -151,6 +151,13 @@ def TreeVerifyPass : Pass<"llm-tree-verify", "ModuleOp"> {
 
     A draft that reads nothing but tokens (`llm-make-draft`) gets a form over the nodes of a tree as well, by which its
     own trees grow level by level: `@guess_self_tree`, of the same arguments, whose result is the logits of all nodes.
+    So do heads that go on from what they left themselves (`llm-attach-heads`): the nodes are those behind the first
+    guess, each reads what the guess at its parent left, and base is the slot behind that of the first guess.
+
+    ```mlir
+    func.func @guess_heads_1_tree(%tokens, %parents, %parameters, %history, %base, %hidden: tensor<?x576xf32>)
+        -> (tensor<?x49152xf32>, tensor<?x576xf32>) attributes {llm.draft_tree = @guess_heads_1}
+    ```
 
     Run it last, on the function that lowering gets. Attention with a mask other than causal, and
     appends with slots of their own are errors, or with `if-possible` remarks; a module that has a `@verify` keeps it.

@@ -62,7 +62,8 @@ private:
     return refusal;
   }
 
-  /// A copy of `function` over the nodes of a tree, with the logits of all of them; arguments are those of @verify.
+  /// A copy of `function` over the nodes of a tree, with the logits of all of them; arguments are those of @verify, and
+  /// behind them a hidden state that the function takes.
   struct OverTree {
     func::FuncOp function;
     llvm::SetVector<Value> caches;
@@ -78,7 +79,7 @@ private:
     Block &entry = verify.getBody().front();
     auto vector = [&](int64_t length) { return RankedTensorType::get({length}, builder.getI32Type()); };
 
-    // (ids, positions, rows) ==> (tokens, parents, parameters, history, base)
+    // (ids, positions, rows, …) ==> (tokens, parents, parameters, history, base, …)
     Value positions = entry.getArgument(1), rows = entry.getArgument(2);
     Value parents = entry.insertArgument(1u, vector(ShapedType::kDynamic), loc);
     entry.insertArgument(2u, vector(8), loc);
@@ -138,13 +139,25 @@ private:
     verify.setFunctionType(builder.getFunctionType(verify.getArgumentTypes(), drawn.getResultTypes()));
   }
 
-  /// Drafts that read tokens alone say at every node of a tree what may follow it.
+  /// Whether a draft says at every node of a tree what may follow it: where it reads tokens alone, or besides what its
+  /// own guess at the node before left.
+  static bool growsTrees(func::FuncOp draft) {
+    auto facts = draft->getAttrOfType<DictionaryAttr>("llm.draft");
+    if (!facts || check(draft).op)
+      return false;
+    if (draft.getNumArguments() == 3)
+      return draft.getNumResults() == 1;
+    auto hidden = facts.getAs<StringAttr>("hidden");
+    return draft.getNumArguments() == 4 && draft.getNumResults() == 2 && hidden && hidden.getValue() == "own";
+  }
   static void addDrafts(ModuleOp module) {
     for (auto draft : llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
-      if (!draft->hasAttr("llm.draft") || draft.getNumArguments() != 3 || draft.getNumResults() != 1 ||
-          check(draft).op)
+      if (!growsTrees(draft))
         continue;
       func::FuncOp tree = overTree(draft, draft.getSymName() + "_tree").function;
+      for (auto mask : llvm::make_early_inc_range(tree.getOps<TreeMaskOp>()))
+        if (mask->use_empty()) // heads without attention
+          mask.erase();
       tree->removeAttr("llm.draft");
       tree->setAttr("llm.draft_tree", FlatSymbolRefAttr::get(draft.getSymNameAttr()));
     }
