@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """Times speculation beside plain decoding: ten prompts whose answers copy, ten of open prose (benchmarks/prompts).
 
-usage: speculation.py --measure [--package X.sprig] [--tokens 64] [--prompts copy,prose] [--modes ngram,self,auto]
-       speculation.py                       prints the table of results/speculation.json
+usage: speculation.py --measure [--package X.sprig] [--tokens 64] [--prompts copy,prose:3] [--modes ngram,self:eagle]
+       speculation.py [--results FILE]      prints the table of what was measured
 
 The modes self, heads and mixed need a package with these drafts (llm-compile --draft); what stands behind a colon is
-the rule by which their trees grow, or `chain`. For each prompt and mode four runs A-B-B-A in one session: plain, mode,
-mode, plain, each of which learns anew what a step costs. A run's figure is its time from the first token to the last;
-the pair's is the ratio of the means. Where the driver computes on the processor, the same in processor seconds, which
-other work on the machine hardly touches. The load when it began is kept with each. What was measured is kept and not
-measured again: delete results/speculation.json to start anew. Every run's tokens must be those of plain decoding, or
-this ends with 1.
+the rule by which their trees grow, or `chain`. Of each prompt all modes are measured in one session, there and back
+with plain decoding around them (P A B … P P … B A P), and each run learns anew what a step costs. A run's figure is its
+time from the first token to the last; a mode's is the mean of the plain runs over that of its own two. Where the driver
+computes on the processor, the same in processor seconds, which other work on the machine hardly touches. The load when
+it began is kept with each. What was measured is kept prompt by prompt, so that a run that was stopped goes on where it
+was; --again measures the modes anew. Every run's tokens must be those of plain decoding, or this ends with 1.
 """
 import argparse
 import json
@@ -18,6 +18,7 @@ import os
 import pathlib
 import statistics
 import sys
+import time
 
 import libsprig
 
@@ -34,19 +35,37 @@ def speculate(session, mode):
     session.speculate(drafts, chain=rule == "chain", tree_rule=rule if rule in RULES[1:] else "comb")
 
 
-def measure(args, session, prompt, mode):
+def measure(args, session, prompt, modes):
+    """The results of some modes after one prompt."""
     load = os.getloadavg()[0]
-    runs = []
-    for which in ("off", mode, mode, "off"):
+    speculate(session, "off")
+    session.generate(prompt, 2)  # reads the prompt, which stays in the cache
+    runs = {}
+    for which in ("off", *modes, "off", "off", *reversed(modes), "off"):
         speculate(session, which)
-        runs.append(session.generate(prompt, args.tokens))
-    if any(one["tokens"] != runs[0]["tokens"] for one in runs):
-        sys.exit(f"error: {mode} gave other tokens than plain decoding")
-    ratio = lambda key: (runs[0][key] + runs[3][key]) / (runs[1][key] + runs[2][key])
-    return {"wall": ratio("decode_s"), "processor": ratio("decode_processor_s"),
-            "plain_processor_ms": 500 * (runs[0]["decode_processor_s"] + runs[3]["decode_processor_s"])
-            / (args.tokens - 1), "tokens_per_step": args.tokens / runs[1]["steps"],
-            **{key: runs[1][key] for key in ("drafted", "accepted", "trees")}, "load": load}
+        runs.setdefault(which, []).append(session.generate(prompt, args.tokens))
+    plain = runs["off"]
+    mean = lambda some, key: statistics.fmean(one[key] for one in some)
+    results = {}
+    for mode in modes:
+        if any(one["tokens"] != plain[0]["tokens"] for one in (*plain, *runs[mode])):
+            sys.exit(f"error: {mode} gave other tokens than plain decoding")
+        own = runs[mode]
+        results[mode] = {
+            "wall": mean(plain, "decode_s") / mean(own, "decode_s"),
+            "processor": mean(plain, "decode_processor_s") / mean(own, "decode_processor_s"),
+            "plain_processor_ms": 1000 * mean(plain, "decode_processor_s") / (args.tokens - 1),
+            "tokens_per_step": args.tokens / own[0]["steps"],
+            **{key: own[0][key] for key in ("drafted", "accepted", "trees")}, "tokens": args.tokens, "load": load}
+    return results
+
+
+def prompts_of(wanted):
+    """`copy,prose:3`: all prompts that copy, and three of prose."""
+    for one in wanted.split(","):
+        kind, _, count = one.partition(":")
+        for entry in json.loads((HERE / "prompts" / f"{kind}.json").read_text())[:int(count) if count else None]:
+            yield kind, entry
 
 
 def table(results):
@@ -70,31 +89,38 @@ def main():
     parser.add_argument("--measure", action="store_true")
     parser.add_argument("--package", default=str(ROOT / "build/model.sprig"))
     parser.add_argument("--library", default=str(ROOT / "build/lib/libsprig.so"))
+    parser.add_argument("--results", type=pathlib.Path, default=RESULTS)
     parser.add_argument("--tokens", type=int, default=64)
+    parser.add_argument("--again", action="store_true",
+                        help="forgets first what is known of these modes; without it a run that was stopped goes on")
     parser.add_argument("--prompts", default="copy,prose")
     parser.add_argument("--modes", default="ngram,ngram:chain,auto")
     args = parser.parse_args()
     for mode in args.modes.split(","):
         if mode not in MODES:
             sys.exit(f"error: --modes expects some of {', '.join(MODES)}, but got '{mode}'")
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    results = json.loads(args.results.read_text()) if args.results.exists() else {}
     if args.measure:
-        RESULTS.parent.mkdir(exist_ok=True)
+        args.results.parent.mkdir(exist_ok=True)
+        modes = args.modes.split(",")
+        if args.again:
+            results = {key: row for key, row in results.items() if key.split("/")[1] not in modes}
         session = libsprig.Session(args.library, args.package)
-        for mode in args.modes.split(","):  # pipelines are made here
+        for mode in modes:  # pipelines are made here
             speculate(session, mode)
             session.generate(session.tokenize("one two three one two three one two"), 24)
-        # By prompt first, so that a machine that drifts drifts for all modes.
-        for kind in args.prompts.split(","):
-            for entry in json.loads((HERE / "prompts" / f"{kind}.json").read_text()):
-                prompt = session.tokenize(entry["prompt"])
-                for mode in args.modes.split(","):
-                    key = f"{kind}/{mode}/{entry['name']}"
-                    if key in results:
-                        continue
-                    results[key] = measure(args, session, prompt, mode)
-                    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
-                    print(key, results[key], file=sys.stderr, flush=True)
+        for kind, entry in prompts_of(args.prompts):
+            missing = [mode for mode in modes if f"{kind}/{mode}/{entry['name']}" not in results]
+            if not missing:
+                continue
+            began = time.monotonic()
+            for mode, row in measure(args, session, session.tokenize(entry["prompt"]), missing).items():
+                results[f"{kind}/{mode}/{entry['name']}"] = row
+            aside = args.results.with_suffix(".part")
+            aside.write_text(json.dumps(results, indent=1) + "\n")
+            aside.replace(args.results)
+            print(f"{kind}, {entry['name']}: {len(missing)} modes in {time.monotonic() - began:.0f} s", file=sys.stderr,
+                  flush=True)
         session.close()
     table(results)
 
