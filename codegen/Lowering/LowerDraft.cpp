@@ -74,10 +74,9 @@ LogicalResult lowerPrevious(ProgramLowering &p, PreviousRowsOp op) {
   FailureOr<Value> positions = treeOf(p, op, op.getPositions(), op.getBase());
   if (failed(positions))
     return failure();
-  if (p.kind() == plan::ProgramKind::draft || previousOf(p) != op ||
-      p.resolve(op.getInput()) != p.resolve(p.function().lastOutput()))
+  if (p.kind() == plan::ProgramKind::draft || previousOf(p) != op)
     return op.emitOpError("expects to stand once in the model's own function, "
-                          "behind its last layer, but got it elsewhere");
+                          "but got it elsewhere");
   HiddenRowsSpec spec;
   spec.op = tree ? "parents" : "previous";
   spec.width = ProgramLowering::rowElements(op.getInput());
@@ -190,7 +189,7 @@ static LogicalResult takeNodes(ProgramLowering &p) {
                     p.width(), "hidden states above");
 }
 
-bool leavesHidden(ProgramLowering &p) {
+static bool leavesHidden(ProgramLowering &p) {
   if (p.kind() != plan::ProgramKind::sample &&
       p.kind() != plan::ProgramKind::verify)
     return false;
@@ -200,8 +199,15 @@ bool leavesHidden(ProgramLowering &p) {
   });
 }
 
+Value hiddenToLeave(ProgramLowering &p) {
+  if (!leavesHidden(p))
+    return {};
+  PreviousRowsOp previous = previousOf(p);
+  return previous ? previous.getInput() : p.function().lastOutput();
+}
+
 LogicalResult leaveHidden(ProgramLowering &p) {
-  Value hidden = p.function().lastOutput();
+  Value hidden = hiddenToLeave(p);
   Operation *at = p.resolve(hidden).getDefiningOp();
   const int64_t width = ProgramLowering::rowElements(hidden);
   const bool all = p.kind() == plan::ProgramKind::verify;

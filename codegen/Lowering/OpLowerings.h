@@ -95,9 +95,10 @@ bool findsFactor(ProgramLowering &program, Operation *user, Value factor);
 /// its tokenizer; the rows behind them pad the vocabulary); 0 where all may.
 int64_t drawableTokens(Operation *at, int64_t vocabulary);
 
-/// Hidden states between programs (LowerDraft.cpp). Whether the model's
-/// programs leave theirs for heads, and that.
-bool leavesHidden(ProgramLowering &p);
+/// Hidden states between programs (LowerDraft.cpp). What the model's programs
+/// leave for heads (null: nothing), which mostly is what the last layer does,
+/// and that.
+Value hiddenToLeave(ProgramLowering &p);
 LogicalResult leaveHidden(ProgramLowering &p);
 /// The hidden state that a draft starts from, and the one that it leaves for
 /// its next guess, if it does.

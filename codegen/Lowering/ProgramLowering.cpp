@@ -37,9 +37,8 @@ LogicalResult ProgramLowering::run() {
   if (draft && failed(takeHidden(*this)))
     return failure();
   // Early, so that its memory is free for what follows.
-  Operation *last = leavesHidden(*this)
-                        ? resolve(flat.lastOutput()).getDefiningOp()
-                        : nullptr;
+  Value left = hiddenToLeave(*this);
+  Operation *last = left ? resolve(left).getDefiningOp() : nullptr;
   for (const FlatOp &entry : flat.ops()) {
     if (needed.contains(entry.op) && failed(lower(entry)))
       return failure();

@@ -21,6 +21,7 @@ class GraphBuilder {
 public:
   GraphBuilder(ModuleOp module, const ModelConfig &config,
                const ModelWeights &weights, const ImportOptions &options);
+  virtual ~GraphBuilder() = default;
 
   /// `llm.source @model`, `llm.tokenizer @tokenizer`, the `llm.model`
   /// dictionary, caches, and `@forward`. Cannot fail: shapes were checked when
@@ -36,8 +37,8 @@ protected:
   struct Heads {
     Value q, k, v;
   };
-  Heads buildHeads(const LayerConfig &layer, const LayerWeights &tensors,
-                   Value x);
+  virtual Heads buildHeads(const LayerConfig &layer,
+                           const LayerWeights &tensors, Value x);
   /// The same from latents.
   Heads buildLatentHeads(const LayerConfig &layer, const LayerWeights &tensors,
                          Value x);

@@ -1,4 +1,5 @@
 #include "lib/Import/CloverHead.h"
+#include "lib/Import/Eagle3Head.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
 
@@ -41,19 +42,13 @@ static StringRef eagleRoot(const WeightSource &source) {
 }
 
 bool mlir::llm::isEagleHead(const WeightSource &source) {
-  return source.find("fc.weight") || source.find("model.fc.weight") ||
-         source.find("midlayer.self_attn.q_proj.weight");
+  return source.find("fc.weight") || source.find("model.fc.weight");
 }
 
 Expected<LayerHead> mlir::llm::readEagleHead(const WeightSource &source,
                                              StringRef configPath,
                                              int64_t width,
                                              int64_t vocabulary) {
-  if (source.find("d2t") || source.find("midlayer.self_attn.q_proj.weight"))
-    return llvm::createStringError(
-        "'" + source.path() +
-        "' expects an EAGLE head that reads one hidden state (EAGLE 1 and 2), "
-        "but got one that reads three (EAGLE 3), which is not supported");
   // `bias` says whether fc has one; the file is believed.
   Expected<CheckpointConfig> read =
       readHeadConfig(configPath, width, vocabulary, {"bias"});
@@ -205,16 +200,18 @@ Value LayerHeadBuilder::enter(Value, Value token, Value feature) {
 }
 
 Value LayerHeadBuilder::joined(const WeightRef &matrix, const WeightRef &bias,
-                               Value a, Value b) {
+                               Value a, Value b, ArrayRef<int64_t> shape) {
   // W [a ; b] = A a + B b
   const int64_t D = config.width;
+  const RankedTensorType type =
+      shape.empty() ? rowsType({D}) : rowsType(shape);
   Value whole = weight(matrix);
   const auto part = [&](int64_t begin) {
     return SliceOp::create(builder, loc, whole, begin, begin + D, 1).getResult();
   };
-  Value x = LinearOp::create(builder, loc, rowsType({D}), a, part(0),
+  Value x = LinearOp::create(builder, loc, type, a, part(0),
                              bias ? weight(bias) : Value(), Value());
-  return LinearOp::create(builder, loc, rowsType({D}), b, part(D), Value(), x);
+  return LinearOp::create(builder, loc, type, b, part(D), Value(), x);
 }
 
 Value LayerHeadBuilder::run(Value x) {
@@ -271,7 +268,7 @@ LayerHeadBuilder::Guess LayerHeadBuilder::first(Value id, Value token,
 //===----------------------------------------------------------------------===//
 
 static bool knows(const WeightSource &file) {
-  return isCloverHead(file) || isEagleHead(file);
+  return isCloverHead(file) || isEagle3Head(file) || isEagleHead(file);
 }
 
 static Expected<std::unique_ptr<LayerHeads>>
@@ -282,6 +279,12 @@ read(ModuleOp module, const WeightSource &file, StringRef symbol,
     if (!head)
       return head.takeError();
     return std::make_unique<CloverHeadBuilder>(module, std::move(*head), symbol);
+  }
+  if (!ofModel && isEagle3Head(file)) {
+    Expected<Eagle3Head> head = readEagle3Head(file, config, width, vocabulary);
+    if (!head)
+      return head.takeError();
+    return std::make_unique<Eagle3HeadBuilder>(module, std::move(*head), symbol);
   }
   Expected<LayerHead> head =
       ofModel ? readPredictLayer(file, config, width, vocabulary)

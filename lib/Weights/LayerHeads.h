@@ -20,13 +20,22 @@ class LayerHeads {
 public:
   virtual ~LayerHeads() = default;
 
-  /// "eagle", "clover" or "mtp", for descriptions.
+  /// "eagle", "eagle3", "clover" or "mtp", for descriptions.
   virtual StringRef name() const = 0;
   virtual int64_t layerCount() const = 0;
   /// The type of each layer's cache; numbers are of `element`.
   virtual KVType cacheType(Type element, int64_t capacity) const = 0;
   /// Whether features are read behind the model's last norm, or before it.
   virtual bool readsNormed() const = 0;
+  /// Where the model's part is made of what some of its `layers` layers read:
+  /// which; none where it is what the last leaves. Emits an error where the
+  /// model has not enough.
+  virtual FailureOr<SmallVector<int64_t>> inputsOf(int64_t layers) const {
+    (void)layers;
+    return SmallVector<int64_t>();
+  }
+  /// That part, of theirs.
+  virtual Value fused(ArrayRef<Value> inputs) { return inputs.front(); }
 
   /// What follows is made there, for tokens at `positions`.
   virtual void start(OpBuilder::InsertPoint at, Value positions,
@@ -37,13 +46,18 @@ public:
   virtual void fill(Value ids, Value tokens, Value features, Value handle) = 0;
 
   struct Guess {
-    Value row;     ///< the model's output table reads it
+    Value row;     ///< the output table reads it
     Value feature; ///< the next guess reads it
   };
   /// A guess from what the model left, and one from what the guess before it
   /// left.
   virtual Guess first(Value id, Value token, Value feature) = 0;
   virtual Guess next(Value id, Value token, Value feature) = 0;
+  /// The logits of a row by a table of the heads' own; null: by the model's.
+  virtual Value logits(Value row) {
+    (void)row;
+    return {};
+  }
 };
 
 struct LayerHeadReader {

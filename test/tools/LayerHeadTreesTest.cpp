@@ -51,7 +51,7 @@ protected:
 
   /// An answer of which every step is a tree of the heads, likely or not.
   std::vector<uint32_t> byTreesAlone(Growth growth, uint64_t most,
-                                     uint64_t &trees) {
+                                     uint64_t &trees, uint64_t &accepted) {
     PackageDraft heads(*session, draft(), growth);
     DraftTree tree;
     DraftTree::Cut cut;
@@ -70,6 +70,7 @@ protected:
                                        cut.count);
         EXPECT_TRUE(taken.ok()) << taken.status().message();
         ++trees;
+        accepted += *taken - 1;
       }
       auto token = session->next();
       if (!token.ok())
@@ -117,13 +118,14 @@ void LayerHeadTreesTest::tokensAndCachesAreThoseOfPlainDecoding() {
   sampled.temperature = 0.8f, sampled.topP = 0.9f, sampled.seed = 5;
   GenerationOptions options;
   options.most = 32;
-  uint64_t trees = 0;
+  uint64_t trees = 0, accepted = 0;
   for (const Sampling &sampling : {greedy, sampled}) {
     ASSERT_TRUE(session->setSampling(sampling).ok());
     const Answer plain = generate(options, nullptr);
     const std::string bytes = saved();
     for (Growth growth : {Growth::Clover, Growth::Eagle}) {
-      EXPECT_EQ(byTreesAlone(growth, options.most, trees), plain.tokens)
+      EXPECT_EQ(byTreesAlone(growth, options.most, trees, accepted),
+                plain.tokens)
           << "by rule " << int(growth) << " at " << sampling.temperature;
       EXPECT_TRUE(saved() == bytes)
           << "by rule " << int(growth) << " at " << sampling.temperature;
@@ -133,13 +135,14 @@ void LayerHeadTreesTest::tokensAndCachesAreThoseOfPlainDecoding() {
       auto speculator = std::move(*Speculator::create(*session, with));
       EXPECT_EQ(generate(options, speculator.get()), plain)
           << "by rule " << int(growth) << " at " << sampling.temperature;
+      accepted += speculator->counts().accepted;
       EXPECT_TRUE(saved() == bytes)
           << "by rule " << int(growth) << " at " << sampling.temperature;
     }
   }
-  // Some guesses were right.
+  // Some guesses were right, of the heads or beside theirs.
   EXPECT_GT(trees, 0u);
-  EXPECT_LT(trees, 4 * (options.most - 1));
+  EXPECT_GT(accepted, 0u);
 }
 
 void LayerHeadTreesTest::loopsAllocateNothing() {
@@ -169,7 +172,8 @@ TEST_P(LayerHeadTreesTest, TreesGrowByTheHeads) {
 
 INSTANTIATE_TEST_SUITE_P(
     Heads, LayerHeadTreesTest,
-    ::testing::Values("eagle", "clover-two-layers", "mtp-deepseek-v3"),
+    ::testing::Values("eagle", "eagle3", "clover-two-layers",
+                      "mtp-deepseek-v3"),
     [](const ::testing::TestParamInfo<const char *> &info) {
       std::string name = info.param;
       std::replace(name.begin(), name.end(), '-', '_');

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes a Hugging Face folder of one small llama: random weights, a byte-level tokenizer, a chat template.
 
-    make_folder.py FOLDER
+    make_folder.py FOLDER [LAYERS]
 """
 import json
 import pathlib
@@ -9,7 +9,8 @@ import random
 import struct
 import sys
 
-WIDTH, FEED, LAYERS, HEADS = 32, 64, 2, 2
+WIDTH, FEED, HEADS = 32, 64, 2
+LAYERS = int(sys.argv[2]) if len(sys.argv) > 2 else 2
 WORDS = [("h", "e"), ("l", "l"), ("he", "ll"), ("hell", "o")]
 CONTROL = ["<begin>", "<turn>", "<stop>"]
 

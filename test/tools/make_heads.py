@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Writes heads for a small llama into a folder: model.safetensors with random weights, and config.json.
 
-    make_heads.py FOLDER eagle|clover [KEY=VALUE …] [without=TENSOR] [with=TENSOR]
+    make_heads.py FOLDER eagle|eagle3|clover [KEY=VALUE …] [without=TENSOR] [with=TENSOR] [step=3]
 
-KEY=VALUE changes a number of config.json, before the tensors are made by it.
+KEY=VALUE changes a number of config.json, before the tensors are made by it. An eagle3 head knows every `step`th token.
 """
 import json
 import pathlib
@@ -18,6 +18,10 @@ def shapes_of(config, kind):
     at = "layers.0."
     if kind == "eagle":
         around = {"fc.weight": [D, 2 * D], "fc.bias": [D], "embed_tokens.weight": [config["vocab_size"], D]}
+    elif kind == "eagle3":
+        at, K = "midlayer.", config["draft_vocab_size"]
+        around = {"fc.weight": [D, 3 * D], "norm.weight": [D], "lm_head.weight": [K, D], "d2t": [K],
+                  at + "input_layernorm.weight": [D], at + "hidden_norm.weight": [D]}
     else:
         around = {"clover_embed_tokens.weight": [config["vocab_size"], D], at + "input_layernorm.weight": [D],
                   "clover_norm.weight": [D], "clover_head_norm.weight": [D], "clover_head_mlp.weight": [D, D],
@@ -26,9 +30,10 @@ def shapes_of(config, kind):
             around[block + "input_layernorm.weight"] = [D]
             for name in "qkv":
                 around |= {f"{block}{name}.weight": [D, D], f"{block}{name}.bias": [D]}
+    read = 2 * D if kind == "eagle3" else D
     return around | {
-            at + "self_attn.q_proj.weight": [H * E, D], at + "self_attn.k_proj.weight": [G * E, D],
-            at + "self_attn.v_proj.weight": [G * E, D], at + "self_attn.o_proj.weight": [D, H * E],
+            at + "self_attn.q_proj.weight": [H * E, read], at + "self_attn.k_proj.weight": [G * E, read],
+            at + "self_attn.v_proj.weight": [G * E, read], at + "self_attn.o_proj.weight": [D, H * E],
             at + "mlp.gate_proj.weight": [F, D], at + "mlp.up_proj.weight": [F, D], at + "mlp.down_proj.weight": [D, F],
             at + "post_attention_layernorm.weight": [D]}
 
@@ -41,14 +46,17 @@ def main():
               "head_dim": 16, "hidden_act": "silu", "max_position_embeddings": 128, "rms_norm_eps": 1e-5,
               "tie_word_embeddings": False, "torch_dtype": "float16"}
     kind = sys.argv[2]
-    config |= {"bias": True} if kind == "eagle" else {"clover": {"num_heads": 5, "num_layers": 1}}
-    without, more = None, None
+    config |= {"eagle": {"bias": True}, "eagle3": {"draft_vocab_size": 40},
+               "clover": {"clover": {"num_heads": 5, "num_layers": 1}}}[kind]
+    without, more, step = None, None, 3
     for change in sys.argv[3:]:
         key, value = change.split("=")
         if key == "without":
             without = value
         elif key == "with":
             more = value
+        elif key == "step":
+            step = int(value)
         else:
             config[key] = int(value)
     shapes = shapes_of(config, kind)
@@ -61,7 +69,9 @@ def main():
         count = shape[0] * (shape[1] if len(shape) > 1 else 1)
         middle = 1.0 if "norm" in name else 0.0
         numbers = struct.pack(f"<{count}f", *(middle + random.uniform(-0.2, 0.2) for _ in range(count)))
-        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(numbers)]}
+        if name == "d2t":
+            numbers = struct.pack(f"<{count}q", *((step - 1) * row for row in range(count)))
+        header[name] = {"dtype": "I64" if name == "d2t" else "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(numbers)]}
         data += numbers
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)

@@ -38,18 +38,26 @@ static Value featureOf(const HeadSite &site, const LayerHeads &parts, HeadCopier
 
 /// The model's steps put the keys and values of each token's layer into its cache, from the hidden state of the token
 /// before it: prompts, decode steps and trees alike, so that what is accepted is right and what is not is overwritten.
-static void fillCache(const HeadSite &site, LayerHeads &parts, KVType type) {
+static void fillCache(const HeadSite &site, LayerHeads &parts, KVType type, ArrayRef<int64_t> inputs) {
   func::FuncOp forward = site.forward;
   OpBuilder builder(forward.getContext());
   builder.setInsertionPointAfterValue(site.hidden);
   const Location loc = forward.getLoc();
   Value positions = forward.getArgument(1);
+  parts.start(builder.saveInsertionPoint(), positions, kCache, type);
+  Value state = site.hidden;
+  if (!inputs.empty()) {
+    SmallVector<Value> read;
+    auto layers = llvm::to_vector(forward.getOps<LayerOp>());
+    for (int64_t layer : inputs)
+      read.push_back(layers[size_t(layer)].getInputs()[0]);
+    state = parts.fused(read);
+  }
   Value handle = KVOp::create(builder, loc, type, kCache, parts.layerCount() - 1);
-  Value before = PreviousRowsOp::create(builder, loc, site.hidden.getType(), site.hidden, handle, positions,
+  Value before = PreviousRowsOp::create(builder, loc, state.getType(), state, handle, positions,
                                         /*parents=*/Value(), /*base=*/Value());
   HeadCopier copier(builder, site, forward);
   Value feature = featureOf(site, parts, copier, before);
-  parts.start(builder.saveInsertionPoint(), positions, kCache, type);
   parts.fill(forward.getArgument(0), site.embedded, feature, handle);
 }
 
@@ -66,10 +74,14 @@ static void addGuess(const HeadSite &site, LayerHeads &parts, KVType type, bool 
   Value token = before.copy(site.embedded);
   parts.start(builder.saveInsertionPoint(), function.getArgument(1), kCache, type);
   const LayerHeads::Guess guess = own ? parts.next(id, token, feature) : parts.first(id, token, feature);
+  Value logits = parts.logits(guess.row);
   builder.setInsertionPointToEnd(body);
-  HeadCopier after(builder, site, function);
-  after.replace(site.product().getInput(), guess.row);
-  func::ReturnOp::create(builder, function.getLoc(), ValueRange{after.copy(site.logits), guess.feature});
+  if (!logits) {
+    HeadCopier after(builder, site, function);
+    after.replace(site.product().getInput(), guess.row);
+    logits = after.copy(site.logits);
+  }
+  func::ReturnOp::create(builder, function.getLoc(), ValueRange{logits, guess.feature});
 }
 
 static LogicalResult attach(const HeadSite &site, LayerHeads &parts) {
@@ -77,12 +89,16 @@ static LogicalResult attach(const HeadSite &site, LayerHeads &parts) {
   auto module = forward->getParentOfType<ModuleOp>();
   if (module.lookupSymbol(kCache))
     return module.emitError() << "expects a model without a cache @" << kCache << ", but it has one";
+  FailureOr<SmallVector<int64_t>> inputs =
+      parts.inputsOf(std::distance(forward.getOps<LayerOp>().begin(), forward.getOps<LayerOp>().end()));
+  if (failed(inputs))
+    return failure();
   const KVType type = cacheLike(module, parts);
   OpBuilder builder(forward);
   KVCacheOp::create(builder, forward.getLoc(), kCache, parts.layerCount(), type);
   for (bool own : {false, true})
     addGuess(site, parts, type, own);
-  fillCache(site, parts, type);
+  fillCache(site, parts, type, *inputs);
   return success();
 }
 
@@ -145,8 +161,9 @@ void mlir::llm::removeHeadUpkeep(func::FuncOp function) {
   for (PreviousRowsOp previous : all) {
     if (!previous.getResult().use_empty())
       continue;
-    Operation *handle = previous.getCache().getDefiningOp();
+    Operation *handle = previous.getCache().getDefiningOp(), *state = previous.getInput().getDefiningOp();
     previous.erase();
     eraseDead(handle);
+    eraseDead(state);
   }
 }

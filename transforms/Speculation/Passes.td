@@ -49,6 +49,10 @@ def AttachHeadsPass : Pass<"llm-attach-heads", "ModuleOp"> {
     }
     ```
 
+    EAGLE-3's (arXiv 2503.01840; `midlayer.…`, `d2t`) read what layers 2, L / 2 and L - 3 of the model do, which
+    `@forward` puts together in one product, and have a table of their own for some of the tokens (`llm.gather` of its
+    logits).
+
     `@forward` fills the cache as it fills its own: behind its last layer it takes the hidden state of the token before
     each (`llm.previous_rows`), and appends the layer's keys and values. So prompts, decode steps and the nodes of trees
     leave what is true, and guesses are overwritten. Slot 0 has no token before it, and is never seen (`first(1)`).

@@ -53,7 +53,21 @@ static const json *find(llvm::StringRef name) {
   return nullptr;
 }
 
-static llvm::Error writeTensors(const json &entries, bool bfloat, llvm::StringRef folder) {
+/// Which tokens a head knows, as its file says: of each of its rows the token less the row, and of each token whether.
+static llvm::Error writeKnown(SafetensorsWriter &writer, const std::vector<int64_t> &known, int64_t vocabulary) {
+  std::vector<int64_t> offsets;
+  std::vector<std::byte> flags(size_t(vocabulary), std::byte(0));
+  for (const int64_t token : known) {
+    offsets.push_back(token - int64_t(offsets.size()));
+    flags[size_t(token)] = std::byte(1);
+  }
+  if (llvm::Error error = writer.add("d2t", Format::I64, {int64_t(known.size())}, std::as_bytes(std::span(offsets))))
+    return error;
+  return writer.add("t2d", Format::Bool, {vocabulary}, flags);
+}
+
+static llvm::Error writeTensors(const json &entries, bool bfloat, llvm::StringRef folder,
+                                const std::vector<int64_t> &known = {}, int64_t vocabulary = 0) {
   const Format format = bfloat ? Format::BF16 : Format::F32;
   auto writer = SafetensorsWriter::create((folder + "/model.safetensors").str());
   if (!writer)
@@ -70,6 +84,9 @@ static llvm::Error writeTensors(const json &entries, bool bfloat, llvm::StringRe
     if (llvm::Error error = (*writer)->add(key, format, shape, bytes))
       return error;
   }
+  if (!known.empty())
+    if (llvm::Error error = writeKnown(**writer, known, vocabulary))
+      return error;
   return (*writer)->finish();
 }
 
@@ -120,7 +137,8 @@ llvm::Error writeHeadCase(llvm::StringRef name, llvm::StringRef model, llvm::Str
     if (!one.contains("config"))
       return llvm::Error::success();
     std::ofstream((head + "/config.json").str()) << one["config"];
-    return writeTensors(one["tensors"], false, head);
+    return writeTensors(one["tensors"], false, head, one.value("known", std::vector<int64_t>()),
+                        one["config"]["vocab_size"]);
   }
   return llvm::createStringError("no head " + name);
 }

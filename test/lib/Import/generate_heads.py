@@ -7,6 +7,8 @@ first guesses, computed in f32 from the papers' formulas.
 
     EAGLE        arXiv 2401.15077, section 3.1: the embedding of the next token and the feature behind the last norm, in
                  one product, then a decoder layer without its first norm; the next feature is what the layer leaves
+    EAGLE-3      arXiv 2503.01840, section 3: what three layers of the model read, in one product, is the feature; a layer
+                 whose attention reads the token's embedding beside it, both normed; a norm and a table of frequent tokens
     MiMo         arXiv 2505.07608, section 2.2: both normed, the hidden state first, a layer of Qwen 2, a norm
     DeepSeek-V3  arXiv 2412.19437, section 2.2: both normed, the token first, a layer of the model, a norm
     Clover-2     arXiv 2408.00264, section 3: the hidden state before the last norm attends to the token's embedding by
@@ -27,6 +29,7 @@ from generate_variants import VOCABULARY, digits_of, entry_of, tensor
 
 PROMPT = 16
 GUESSES = 4
+UNKNOWN = -1e6  # the logit of tokens that a head does not know
 
 
 class EagleLayer(nn.Module):
@@ -50,6 +53,42 @@ class Eagle(nn.Module):
 
     def forward(self, tokens, features):
         return self.layers[0](self.fc(torch.cat([tokens, features], -1)))
+
+
+class Eagle3Layer(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        D, epsilon = config["hidden_size"], config["rms_norm_eps"]
+        self.self_attn = own_models.Attention(config, packed=False, bias=False)
+        for name in ("q_proj", "k_proj", "v_proj"):
+            setattr(self.self_attn, name, nn.Linear(2 * D, getattr(self.self_attn, name).out_features, bias=False))
+        self.mlp = own_models.FeedForward(config)
+        self.hidden_norm, self.input_layernorm, self.post_attention_layernorm = (own_models.Norm(D, epsilon)
+                                                                                 for _ in range(3))
+
+    def forward(self, tokens, features):
+        x = features + self.self_attn(torch.cat([self.input_layernorm(tokens), self.hidden_norm(features)], -1))
+        return x + self.mlp(self.post_attention_layernorm(x))
+
+
+class Eagle3(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        D = config["hidden_size"]
+        self.fc = nn.Linear(3 * D, D, bias=config["bias"])
+        self.midlayer = Eagle3Layer(config)
+        self.norm = own_models.Norm(D, config["rms_norm_eps"])
+        self.lm_head = nn.Linear(D, config["draft_vocab_size"], bias=False)
+
+    def guesses(self, embedded, states, known):
+        """Logits behind the last of `states`, which are of three layers, and behind each further token."""
+        features, rows = list(self.fc(torch.cat(states, -1))), []
+        for guess in range(GUESSES):
+            features.append(self.midlayer(embedded[1:len(features) + 1], torch.stack(features))[-1])
+            row = torch.full([VOCABULARY], UNKNOWN)
+            row[known] = self.lm_head(self.norm(features[-1]))
+            rows.append(row)
+        return rows
 
 
 class MimoHead(own_models.FurtherToken):
@@ -143,6 +182,8 @@ CASES = [
     dict(name="eagle-without-bias", base="llama-tied", config=eagle(bias=False, num_attention_heads=8,
                                                                    num_key_value_heads=4, rope_theta=500000.0)),
     dict(name="eagle-qwen2", base="qwen2", config=eagle(qkv_bias=True, bias=False, intermediate_size=80)),
+    dict(name="eagle3", base="smollm3-list", known=[i for i in range(VOCABULARY) if i % 8 not in (3, 6, 7)],
+         config=eagle(bias=False, draft_vocab_size=50)),
     dict(name="clover", base="llama-tied", config=clover(1)),
     dict(name="clover-two-layers", base="llama", config=clover(2, rope_theta=500000.0)),
     dict(name="mtp-mimo", base="mimo"),
@@ -171,14 +212,22 @@ def evaluate(case, tokens):
     else:
         body, table = model.model, model.get_input_embeddings().weight
     body.norm.register_forward_pre_hook(lambda module, arguments: seen.append(arguments[0]))
-    seen = []
+    seen, read = [], []
+    if "known" in case:
+        for layer in body.layers:
+            layer.register_forward_pre_hook(lambda module, arguments: read.append(arguments[0][0]))
     if variant["own"]:
         features = body(ids)
     else:
         features = body(ids[None]).last_hidden_state[0]
     hidden = seen[0].reshape(features.shape)
-    out = {key: case[key] for key in ("name", "base", "changes", "config") if key in case}
+    out = {key: case[key] for key in ("name", "base", "changes", "config", "known") if key in case}
     logits_of = lambda row: functional.linear(row, model.lm_head.weight)
+    if "known" in case:
+        head = Eagle3(case["config"]).float().eval()
+        out["tensors"] = filled(head, "")
+        rows = head.guesses(table[ids], [state[:PROMPT] for state in read], case["known"])
+        return out | {"logits": [digits_of(row) for row in rows]}
     if "clover" in case.get("config", {}):
         head = Clover(case["config"]).float().eval()
         out["tensors"] = filled(head, "")
