@@ -3,6 +3,7 @@
 #include "codegen/Lowering/Drafts.h"
 #include "codegen/Lowering/Passes.h"
 #include "codegen/Lowering/ProgramLowering.h"
+#include "codegen/Lowering/ReadAsNumbers.h"
 #include "runtime/Format/Control.h"
 
 namespace mlir::llm {
@@ -62,6 +63,7 @@ struct LowerToPlan final : impl::LowerToPlanPassBase<LowerToPlan> {
     if (failed(shape))
       return failure();
 
+    readOddRowsAsNumbers(module);
     WeightTable weights(module);
     FlatFunction flat(function);
     // Made by llm-tree-verify, where trees are wanted.

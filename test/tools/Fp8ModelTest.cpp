@@ -68,7 +68,9 @@ TEST_P(Fp8OnDevice, LogitsAreThoseOfTheReference) {
   // No bit depends on the width.
   EXPECT_TRUE(::llvm::equal(logitsOf(tokens, 1), logits));
 
-  // A byte a code, as in the file.
+  // A byte a code, as in the file; of rows that are no whole units, numbers.
+  if (StringRef(one.name).starts_with("Odd"))
+    return;
   uint64_t codes = 0;
   ASSERT_FALSE(::llvm::sys::fs::file_size(file("coded") + "/model.safetensors", codes));
   EXPECT_LT(session->model().package().weightBytes(), codes * 5 / 4);
@@ -94,7 +96,10 @@ INSTANTIATE_TEST_SUITE_P(
                  sprig::quant::Format::F8E5M2}},
         Fp8Case{"DeepSeekV3", "deepseek-v3-wide", "lavapipe", {"weight_scale_inv", 128, 128, fp8Blocks, kDeepSeek}},
         Fp8Case{"DeepSeekV3InParts", "deepseek-v3-wide", "lavapipe",
-                {"weight_scale_inv", 128, 128, fp8Blocks, kDeepSeek}, 3 << 16}),
+                {"weight_scale_inv", 128, 128, fp8Blocks, kDeepSeek}, 3 << 16},
+        Fp8Case{"OddRows", "llama-odd-widths", "lavapipe",
+                {"weight_scale_inv", 16, 16, fp8Blocks,
+                 R"({"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [16, 16]})"}}),
     [](const auto &info) { return std::string(info.param.name); });
 
 } // namespace
