@@ -195,6 +195,10 @@ Expected<sprig::TokenizerTables> readSentencePieceModel(StringRef bytes,
     builder.addToken({text.data(), text.size()}, TokenType(type), score);
   }
   sprig::TokenizerTables &tables = builder.tables;
+  // SentencePiece's own symbols do not cut a sentence in two.
+  for (const uint8_t type : tables.tokenTypes)
+    tables.addedFlags.push_back(
+        type == uint8_t(TokenType::UserDefined) ? sprig::added::kNormalized : 0);
   const auto id = [&](int32_t id) {
     return id >= 0 && size_t(id) < pieces.size() ? id : -1;
   };

@@ -90,14 +90,16 @@ Status Tokenizer::addSpecials() {
     const uint8_t flags = data.addedFlags.empty() ? 0 : data.addedFlags[token];
     // Which text the template wrote is known before normalisation only, so
     // control tokens are always found there.
-    if (control || !pipeline || !(flags & added::kNormalized)) {
+    const bool words = bytePair && !pipeline;
+    if (control || words || !(flags & added::kNormalized)) {
       specials.add(token, std::move(text), control);
       continue;
     }
     if (!isValidUtf8(text))
       text = sanitizeUtf8(text);
-    if (Status s = pipeline->normalize(text); !s)
-      return s;
+    if (pipeline)
+      if (Status s = pipeline->normalize(text); !s)
+        return s;
     normalized.add(token, std::move(text), false);
   }
   specials.finish();
@@ -188,6 +190,39 @@ Status Tokenizer::encodePipeline(std::string_view text, bool atStart,
       [&](uint32_t token) { out.push_back(token); });
 }
 
+Status Tokenizer::encodeSentence(std::string_view text, Scratch &scratch,
+                                 std::vector<uint32_t> &out) const {
+  std::string mapped;
+  const auto map = [&](size_t begin, size_t end) -> Status {
+    std::string part(text.substr(begin, end - begin));
+    if (sentenceMap)
+      if (Status s = sentenceMap->normalize(part); !s)
+        return s;
+    mapped += part;
+    return {};
+  };
+  // A token of the model itself is not mapped, and stays a part of its
+  // sentence: only a special token begins a new one.
+  if (Status s = cutSpecials(
+          normalized, text, {}, map,
+          [&](uint32_t token) { mapped += vocabulary.bytes(token); });
+      !s)
+    return s;
+  const std::string spaced = prepareSentence(vocabulary.tables(), mapped);
+  return cutSpecials(
+      normalized, spaced, {},
+      [&](size_t begin, size_t end) -> Status {
+        const std::string_view part =
+            std::string_view(spaced).substr(begin, end - begin);
+        if (unigram)
+          unigram->encode(vocabulary, part, out);
+        else
+          sentencePiece->encode(vocabulary, part, scratch.merge, out);
+        return {};
+      },
+      [&](uint32_t token) { out.push_back(token); });
+}
+
 Status Tokenizer::encodePlain(std::string_view text, bool atStart,
                               Scratch &scratch,
                               std::vector<uint32_t> &out) const {
@@ -198,21 +233,8 @@ Status Tokenizer::encodePlain(std::string_view text, bool atStart,
     text = cleaned = sanitizeUtf8(text);
   if (pipeline)
     return encodePipeline(text, atStart, scratch, out);
-  if (!bytePair) {
-    if (sentenceMap) {
-      std::string mapped(text);
-      if (Status s = sentenceMap->normalize(mapped); !s)
-        return s;
-      text = cleaned = std::move(mapped);
-    }
-    // As sentence pieces see it, a special token begins a new text.
-    const std::string spaced = prepareSentence(vocabulary.tables(), text);
-    if (unigram)
-      unigram->encode(vocabulary, spaced, out);
-    else
-      sentencePiece->encode(vocabulary, spaced, scratch.merge, out);
-    return {};
-  }
+  if (!bytePair)
+    return encodeSentence(text, scratch, out);
   if (preTokenizer.nfc())
     text = cleaned = toFormC(text);
   return encodeWords(text, atStart, scratch, out);

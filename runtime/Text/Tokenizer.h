@@ -87,6 +87,9 @@ private:
   /// A stretch of text without special tokens. `atStart`: it begins the input.
   Status encodePlain(std::string_view text, bool atStart, Scratch &scratch,
                      std::vector<uint32_t> &out) const;
+  /// The same of sentence pieces.
+  Status encodeSentence(std::string_view text, Scratch &scratch,
+                        std::vector<uint32_t> &out) const;
   Status encodePipeline(std::string_view text, bool atStart, Scratch &scratch,
                         std::vector<uint32_t> &out) const;
   /// Words of normalised text.
@@ -102,7 +105,7 @@ private:
 
   Vocabulary vocabulary;
   SpecialTokens specials;    // found in text as it came
-  SpecialTokens normalized;  // found in normalised text
+  SpecialTokens normalized;  // found in normalised text, or in a sentence
   PreTokenizer preTokenizer; // byte-level BPE without a pipeline only
   std::optional<Pipeline> pipeline;
   std::optional<Pipeline> sentenceMap; // what sentence pieces do first

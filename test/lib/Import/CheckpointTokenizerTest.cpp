@@ -172,6 +172,29 @@ TEST_F(CheckpointTokenizerTest, SentencePieceModels) {
   }
 }
 
+// What the sentencepiece package makes of such models: a symbol of the model's own neither ends a sentence nor begins
+// one, keeps the spaces beside it, and is not mapped.
+TEST_F(CheckpointTokenizerTest, SentencePieceSymbolsLieWithinASentence) {
+  for (const uint64_t type : {2, 1})
+    for (const bool prefix : {true, false}) {
+      write("tokenizer.model",
+            llvm::StringRef(sentencePieces(type) + piece("[I]", 0, 4) + bytes(3, number(3, prefix) + number(4, 1))));
+      auto made = readCheckpointTokenizer(folder.string());
+      ASSERT_TRUE(bool(made)) << llvm::toString(made.takeError());
+      const auto text = sprig::Tokenizer::create((*made)->tables.data());
+      ASSERT_TRUE(text.ok());
+      const auto expect = [&](const char *of, Ids tokens) {
+        if (prefix)
+          tokens.insert(tokens.begin(), 6);
+        EXPECT_EQ(*text->encode(of), tokens) << of << " type " << type << " prefix " << prefix;
+      };
+      expect("[I]a[I] b", {7, 3, 7, 6, 4});
+      expect("[I] a  [I]", {7, 6, 3, 6, 7});
+      expect("  a[I]  ", {3, 7});
+      EXPECT_EQ(text->decode(*text->encode("[I]a[I] b")), "[I]a[I] b");
+    }
+}
+
 TEST_F(CheckpointTokenizerTest, SentencePieceModelsThatAreNone) {
   const auto refusal = [&](const std::string &model) {
     write("tokenizer.model", llvm::StringRef(model));
