@@ -68,7 +68,8 @@ FailureOr<int64_t> expertsOfAPart(ProgramLowering &p, ExpertLinearOp op,
     return fit / step * step;
   return op.emitOpError("expects experts of which ")
          << step << " fit a binding of target '" << p.profile().name
-         << "', but each is " << spec.n << "x" << spec.k;
+         << "', but each is " << spec.n << "x" << spec.k
+         << "; numbers of fewer bits (--quantize) may fit";
 }
 
 LogicalResult lowerExpertLinear(ProgramLowering &p, ExpertLinearOp op) {
@@ -77,7 +78,10 @@ LogicalResult lowerExpertLinear(ProgramLowering &p, ExpertLinearOp op) {
                           "supported on devices, but got one");
   const auto input = cast<RankedTensorType>(op.getInput().getType());
   const auto result = cast<RankedTensorType>(op.getResult().getType());
-  if (!input.getElementType().isF32() || !result.getElementType().isF32())
+  // Quantised rows lie as the f32 numbers that they stand for.
+  const bool rounded = isa<QuantizedType>(input.getElementType());
+  if (!(input.getElementType().isF32() || rounded) ||
+      !result.getElementType().isF32())
     return op.emitOpError("expects activations of f32, but got ")
            << input << " and " << result;
   FailureOr<WeightOperand> weight = p.tiledWeight(op.getWeight(), op);

@@ -1,59 +1,64 @@
 #include "lib/Import/Adapter.h"
 
-#include "dialects/LLM/LLM.h"
-#include "lib/Import/TensorNames.h"
-#include "lib/Weights/WeightTypes.h"
+#include "lib/Import/AdapterFile.h"
+#include "lib/Import/AdapterRows.h"
+#include "lib/Import/Family.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/SymbolTable.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
-
-#include <cmath>
-#include <map>
-#include <nlohmann/json.hpp>
 
 using namespace mlir;
 using namespace mlir::llm;
-using Json = nlohmann::json;
 
 namespace {
 
-/// The two matrices that change one product.
-struct Pair {
-  const WeightTensor *down = nullptr, *up = nullptr; ///< A [r, K], B [N, r]
-};
-
-/// What adapters call a product: `model.layers.3.self_attn.q_proj`.
-std::string productName(StringRef key) {
-  key.consume_back(".weight");
-  StringRef rest = key;
-  if (!rest.consume_front(kGGUFNames.layer))
-    return key.str();
-  auto [layer, role] = rest.split('.');
-  for (StringRef TensorNames::*part :
-       {&TensorNames::query, &TensorNames::key, &TensorNames::value, &TensorNames::packedQKV, &TensorNames::output,
-        &TensorNames::gate, &TensorNames::up, &TensorNames::down})
-    if (role == kGGUFNames.*part)
-      return (kLlamaNames.root + kLlamaNames.layer + layer + "." + kLlamaNames.*part).str();
-  return key.str();
+/// What a product computes on before a checkpoint's scheme rounds it: adapters are trained beside whole numbers.
+Value unrounded(Value x) {
+  while (auto rounded = x.getDefiningOp<QuantizeOp>())
+    x = rounded.getInput();
+  return x;
 }
 
 class Adder {
 public:
   Adder(ModuleOp module, StringRef folder, double scale, WeightStore &store)
-      : module(module), folder(folder), scale(scale), store(store) {}
+      : module(module), file(module, folder, scale, store) {
+    if (auto model = module->getAttrOfType<DictionaryAttr>("llm.model"))
+      if (auto name = model.getAs<StringAttr>("architecture"))
+        architecture = name.getValue();
+  }
 
-  LogicalResult open() { return failure(failed(readConfig()) || failed(openWeights())); }
+  LogicalResult open() { return file.open(); }
+  LogicalResult checkUse() { return file.checkUse(); }
+  double factor() const { return file.factor(); }
 
   /// Beside the products that it changes, for good.
   LogicalResult run() {
     if (failed(open()))
       return failure();
+    SmallVector<ExpertLinearOp> experts;
+    module.walk([&](ExpertLinearOp product) { experts.push_back(product); });
     for (LinearOp linear : productsOf(module))
       if (failed(change(linear)))
         return failure();
+    for (ExpertLinearOp product : experts)
+      if (failed(change(product)))
+        return failure();
     return checkUse();
+  }
+
+  /// Adapters that sessions switch are chosen as experts are, so they are none of experts.
+  LogicalResult refuseExperts() {
+    StringRef name;
+    module.walk([&](ExpertLinearOp product) {
+      for (Value matrix : matricesOfExperts(product.getWeight()))
+        if (auto from = fileMatrixOf(matrix); from && name.empty())
+          name = file.find(adapterNames(from->name, architecture));
+    });
+    if (name.empty())
+      return success();
+    return module.emitError() << "expects adapters to switch between that leave the experts of a token as they are, but "
+                                 "got one that changes '"
+                              << name << "'; add it for good (--adapter)";
   }
 
   static SmallVector<LinearOp> productsOf(Operation *root) {
@@ -66,82 +71,42 @@ public:
   struct Branch {
     Value down, up; ///< [r, K] and [N, r]; null where the adapter leaves the product
   };
-  FailureOr<Branch> branchOf(LinearOp linear, OpBuilder &builder);
-  double factor() const { return scale * alpha / (byRoot ? std::sqrt(double(rank)) : double(rank)); }
-
-  /// Whether all that the adapter changes was found.
-  LogicalResult checkUse() {
-    for (auto &[name, pair] : pairs)
-      if (!used.count(name))
-        return module.emitError() << "'" << folder << "' changes '" << name
-                                  << "', which this model does not have; is it an adapter for another model?";
-    return success();
+  FailureOr<Branch> branchOf(LinearOp linear, OpBuilder &builder) {
+    FailureOr<Branch> branch = branchOf(linear.getWeight(), linear, builder);
+    if (succeeded(branch) && branch->up)
+      branch->up = inOrder(builder, linear, branch->up);
+    return branch;
   }
 
 private:
-  std::string inside(StringRef name) const {
-    ::llvm::SmallString<256> path(folder);
-    ::llvm::sys::path::append(path, name);
-    return path.str().str();
+  /// The factors of a weight `NxK` of `product`.
+  FailureOr<Branch> branchOf(Value weight, Operation *product, OpBuilder &builder) {
+    const auto shape = cast<ShapedType>(weight.getType()).getShape();
+    const std::optional<FileMatrix> from = fileMatrixOf(weight);
+    const auto names = from ? adapterNames(from->name, architecture) : SmallVector<std::string>();
+    const AdapterPair *pair = shape.size() == 2 ? file.use(names) : nullptr;
+    if (!pair)
+      return Branch();
+    const auto [down, up] = *pair;
+    if (down->shape[1] != shape[1] || up->shape[0] != from->rows)
+      return product->emitOpError("expects an adapter of ")
+                 << from->rows << "x" << file.rank() << " and " << file.rank() << "x" << shape[1] << " for '"
+                 << file.find(names) << "', but got " << up->shape[0] << "x" << up->shape[1] << " and " << down->shape[0]
+                 << "x" << down->shape[1] << "; is it for another model?",
+             failure();
+    const Location loc = product->getLoc();
+    Value A = file.read(builder, loc, *down), B = file.read(builder, loc, *up);
+    if (from->order)
+      A = GatherOp::create(builder, loc, A, from->order, 1);
+    return Branch{A, rowsLike(builder, loc, weight, B)};
   }
 
-  LogicalResult readConfig() {
-    const std::string path = inside("adapter_config.json");
-    auto buffer = ::llvm::MemoryBuffer::getFile(path);
-    if (!buffer)
-      return module.emitError() << "cannot read '" << path << "': " << buffer.getError().message();
-    const Json config = Json::parse((*buffer)->getBuffer().str(), nullptr, /*allow_exceptions=*/false);
-    if (!config.is_object())
-      return module.emitError() << "'" << path << "' expects a JSON object";
-    const auto refuse = [&](StringRef key, StringRef expected) {
-      return module.emitError() << "'" << path << "' expects " << expected << " in \"" << key << "\", but got "
-                                << (config.contains(key.str()) ? config[key.str()].dump() : std::string("nothing"));
-    };
-    if (config.value("peft_type", Json()) != Json("LORA"))
-      return refuse("peft_type", "\"LORA\"");
-    if (config.value("bias", Json("none")) != Json("none"))
-      return refuse("bias", "\"none\"");
-    const Json dora = config.value("use_dora", Json(false));
-    if (dora.is_boolean() && dora.get<bool>())
-      return refuse("use_dora", "false");
-    for (const char *key : {"modules_to_save", "alpha_pattern", "rank_pattern", "layer_replication"})
-      if (config.contains(key) && !config[key].empty() && !config[key].is_null())
-        return refuse(key, "nothing");
-    const Json alphaKey = config.value("lora_alpha", Json()), rankKey = config.value("r", Json());
-    if (!alphaKey.is_number())
-      return refuse("lora_alpha", "a number");
-    if (!rankKey.is_number_integer() || rankKey.get<int64_t>() < 1)
-      return refuse("r", "a number above 0");
-    alpha = alphaKey.get<double>(), rank = rankKey.get<int64_t>();
-    const Json rooted = config.value("use_rslora", Json(false));
-    byRoot = rooted.is_boolean() && rooted.get<bool>();
-    if (!std::isfinite(alpha))
-      return refuse("lora_alpha", "a finite number");
-    return success();
-  }
-
-  LogicalResult openWeights() {
-    const std::string path = inside("adapter_model.safetensors");
-    auto opened = openWeightSource(path);
-    if (!opened)
-      return module.emitError() << ::llvm::toString(opened.takeError());
-    file = std::move(*opened);
-    for (const WeightTensor &tensor : file->tensors()) {
-      StringRef name = tensor.key;
-      name.consume_front("base_model.model.");
-      const bool down = name.consume_back(".lora_A.weight"), up = !down && name.consume_back(".lora_B.weight");
-      if (!down && !up)
-        return module.emitError() << "'" << path << "' expects tensors called …lora_A.weight and …lora_B.weight, but got '"
-                                  << tensor.key << "'";
-      (down ? pairs[name.str()].down : pairs[name.str()].up) = &tensor;
-    }
-    for (auto &[name, pair] : pairs)
-      if (!pair.down || !pair.up || pair.down->shape.size() != 2 || pair.up->shape.size() != 2 ||
-          pair.down->shape[0] != rank || pair.up->shape[1] != rank)
-        return module.emitError() << "'" << path << "' expects matrices " << rank << "xK and Nx" << rank << " for '"
-                                  << name << "', as its adapter_config.json says";
-    symbol = declareSource(module, "adapter", *file, path, store);
-    return success();
+  /// `down` times factor().
+  Value scaled(OpBuilder &builder, Location loc, Value down) {
+    const auto type = cast<RankedTensorType>(down.getType());
+    auto factors =
+        DenseElementsAttr::get(RankedTensorType::get({type.getDimSize(0)}, builder.getF32Type()), float(factor()));
+    return ScaleAxisOp::create(builder, loc, type, down, WeightOp::create(builder, loc, factors), uint64_t(0));
   }
 
   LogicalResult change(LinearOp linear) {
@@ -151,37 +116,84 @@ private:
     if (failed(branch) || !branch->down)
       return failure(failed(branch));
     const Location loc = linear.getLoc();
-    auto factors = DenseElementsAttr::get(RankedTensorType::get({rank}, builder.getF32Type()), float(factor()));
-    Value A = ScaleAxisOp::create(builder, loc, branch->down.getType(), branch->down,
-                                  WeightOp::create(builder, loc, factors), uint64_t(0));
-    const auto input = cast<RankedTensorType>(linear.getInput().getType());
-    Value between = LinearOp::create(builder, loc, RankedTensorType::get({input.getDimSize(0), rank}, builder.getF32Type()),
-                                     linear.getInput(), A);
+    Value A = scaled(builder, loc, branch->down), x = unrounded(linear.getInput());
+    const auto input = cast<RankedTensorType>(x.getType());
+    Value between = LinearOp::create(
+        builder, loc, RankedTensorType::get({input.getDimSize(0), file.rank()}, builder.getF32Type()), x, A);
     auto sum = LinearOp::create(builder, loc, linear.getType(), between, branch->up, /*bias=*/Value(), linear.getResult());
     linear.getResult().replaceAllUsesExcept(sum.getResult(), sum);
     return success();
   }
 
-  Value read(OpBuilder &builder, Location loc, const WeightTensor &tensor) {
-    Type element = tensor.format == sprig::quant::Format::F32    ? Type(builder.getF32Type())
-                   : tensor.format == sprig::quant::Format::BF16 ? Type(builder.getBF16Type())
-                                                                 : Type(builder.getF16Type());
-    return WeightOp::create(builder, loc, RankedTensorType::get(tensor.shape, element), symbol, tensor.key);
+  /// The same for the products of a token's experts; experts that the adapter leaves have zeros.
+  LogicalResult change(ExpertLinearOp product) {
+    OpBuilder builder(product);
+    builder.setInsertionPointAfter(product);
+    const Location loc = product.getLoc();
+    const SmallVector<Value> matrices = matricesOfExperts(product.getWeight());
+    SmallVector<Branch> branches;
+    Type element;
+    for (Value matrix : matrices) {
+      FailureOr<Branch> branch = branchOf(matrix, product, builder);
+      if (failed(branch))
+        return failure();
+      branches.push_back(*branch);
+      if (branch->down)
+        element = cast<ShapedType>(branch->down.getType()).getElementType();
+    }
+    if (!element)
+      return success();
+    const auto shape = cast<ShapedType>(product.getWeight().getType()).getShape();
+    const int64_t X = shape[0], N = shape[1], K = shape[2], r = file.rank();
+    SmallVector<Value> downs, ups;
+    const auto part = [&](Value own, int64_t rows, int64_t columns) -> Value {
+      const auto type = RankedTensorType::get({rows, columns}, element);
+      return own ? own : WeightOp::create(builder, loc, DenseElementsAttr::get(type, builder.getFloatAttr(element, 0)));
+    };
+    for (const Branch &branch : branches) {
+      downs.push_back(part(branch.down, r, K));
+      ups.push_back(part(branch.up, N, r));
+      for (Value value : {downs.back(), ups.back()})
+        if (const Type own = cast<ShapedType>(value.getType()).getElementType(); own != element)
+          return product.emitOpError("expects an adapter of one type of numbers, but got ") << element << " and " << own;
+    }
+    const auto stacked = [&](Value all, int64_t rows, int64_t columns) -> Value {
+      return ReshapeOp::create(builder, loc, RankedTensorType::get({X, rows, columns}, element), all);
+    };
+    const auto all = [&](ArrayRef<Value> parts) -> Value {
+      return parts.size() == 1 ? parts.front() : Value(ConcatOp::create(builder, loc, parts, 0));
+    };
+    Value A = stacked(scaled(builder, loc, all(downs)), r, K), B = stacked(all(ups), N, r);
+    const auto ids = cast<ShapedType>(product.getIds().getType()).getShape();
+    const auto between = RankedTensorType::get({ids[0], ids[1], r}, builder.getF32Type());
+    Value narrow = ExpertLinearOp::create(builder, loc, between, unrounded(product.getInput()), product.getIds(), A,
+                                          /*combine=*/Value(), /*bias=*/Value(), /*residual=*/Value());
+    // A sum over experts takes what there is along; what each of them makes is added to.
+    Value residual = product.getCombine() ? product.getResult() : Value();
+    auto addition = ExpertLinearOp::create(builder, loc, product.getType(), narrow, product.getIds(), B,
+                                           product.getCombine(), /*bias=*/Value(), residual);
+    Operation *sum = addition;
+    if (!residual)
+      sum = AddOp::create(builder, loc, product.getType(), product.getResult(), addition);
+    product.getResult().replaceAllUsesExcept(sum->getResult(0), sum);
+    return success();
   }
 
-  /// Rows of queries and keys lie in another order in a GGUF file whose rotation pairs neighbours: the halves of a head
-  /// are shuffled together.
+  /// Rows of queries and keys lie in another order in GGUF files of families that pair neighbours there alone: the halves
+  /// of a head are shuffled together, in layers that are not rotated too.
   Value inOrder(OpBuilder &builder, LinearOp linear, Value B) {
-    RopeOp rope;
-    for (Operation *user : linear->getUsers())
-      if (auto found = dyn_cast<RopeOp>(user))
-        rope = found;
-    auto tensors = module.getOps<SourceOp>();
-    const bool gguf = llvm::any_of(tensors, [](SourceOp source) { return source.getFormat() == StringRef("gguf"); });
-    if (!gguf || !rope || !rope.getInterleaved())
+    const Family *family = findFamily(architecture);
+    const auto from = fileMatrixOf(linear.getWeight());
+    const auto [layer, role] = StringRef(from ? from->name : "").rsplit('.');
+    const auto type = cast<ShapedType>(linear.getType());
+    if (!family || !family->interleavedInGGUF || family->interleavedInCheckpoint || type.getRank() != 3 ||
+        !layer.starts_with(kGGUFNames.layer) || (role != kGGUFNames.query && role != kGGUFNames.key))
       return B;
-    const auto type = cast<ShapedType>(rope.getType());
-    const int64_t H = type.getDimSize(1), E = type.getDimSize(2), half = rope.getRotatedDims() / 2;
+    const int64_t H = type.getDimSize(1), E = type.getDimSize(2);
+    int64_t half = E / 2;
+    for (Operation *user : linear->getUsers())
+      if (auto rope = dyn_cast<RopeOp>(user))
+        half = rope.getRotatedDims() / 2;
     SmallVector<int32_t> order;
     for (int64_t h = 0; h < H; ++h)
       for (int64_t e = 0; e < E; ++e)
@@ -191,53 +203,11 @@ private:
   }
 
   ModuleOp module;
-  StringRef folder;
-  double scale, alpha = 1;
-  int64_t rank = 1;
-  bool byRoot = false;
-  WeightStore &store;
-  std::unique_ptr<WeightSource> file;
-  std::string symbol;
-  std::map<std::string, Pair> pairs; ///< by the name of the product
-  std::set<std::string> used;
+  AdapterFile file;
+  StringRef architecture;
 };
 
 } // namespace
-
-FailureOr<Adder::Branch> Adder::branchOf(LinearOp linear, OpBuilder &builder) {
-  // The file's tensor, and which of its rows.
-  Value weight = linear.getWeight();
-  SliceOp rows;
-  while (Operation *op = weight.getDefiningOp()) {
-    if (auto slice = dyn_cast<SliceOp>(op))
-      rows = slice;
-    if (isa<WeightOp>(op) || op->getNumOperands() == 0)
-      break;
-    weight = op->getOperand(0);
-  }
-  auto tensor = weight.getDefiningOp<WeightOp>();
-  if (!tensor || !tensor.getKey())
-    return Branch();
-  const std::string name = productName(*tensor.getKey());
-  const auto found = pairs.find(name);
-  const auto shape = cast<ShapedType>(linear.getWeight().getType()).getShape();
-  if (found == pairs.end() || shape.size() != 2)
-    return Branch();
-  const auto [down, up] = found->second;
-  const int64_t wholeRows = rows ? cast<ShapedType>(rows.getInput().getType()).getDimSize(0) : shape[0];
-  if (down->shape[1] != shape[1] || up->shape[0] != wholeRows)
-    return linear.emitOpError("expects an adapter of ")
-               << wholeRows << "x" << rank << " and " << rank << "x" << shape[1] << " for '" << name << "', but got "
-               << up->shape[0] << "x" << up->shape[1] << " and " << down->shape[0] << "x" << down->shape[1]
-               << "; is it for another model?",
-           failure();
-  used.insert(name);
-  const Location loc = linear.getLoc();
-  Value A = read(builder, loc, *down), B = read(builder, loc, *up);
-  if (rows && rows.getAxis() == 0)
-    B = SliceOp::create(builder, loc, B, rows.getBegin(), rows.getEnd(), 0);
-  return Branch{A, inOrder(builder, linear, B)};
-}
 
 LogicalResult mlir::llm::addAdapter(ModuleOp module, StringRef folder, double scale, WeightStore &store) {
   return Adder(module, folder, scale, store).run();
@@ -262,7 +232,7 @@ public:
       names.push_back(adapter.name);
     }
     for (auto &adder : adders)
-      if (failed(adder->open()))
+      if (failed(adder->open()) || failed(adder->refuseExperts()))
         return failure();
     for (auto function : module.getOps<func::FuncOp>())
       if (!function.isExternal() && failed(change(function)))
@@ -342,7 +312,7 @@ private:
       return ReshapeOp::create(builder, loc, RankedTensorType::get({int64_t(parts.size()), rows, columns}, element), all);
     };
     const auto between = RankedTensorType::get({ShapedType::kDynamic, 1, rank}, builder.getF32Type());
-    Value narrow = ExpertLinearOp::create(builder, loc, between, linear.getInput(), choice.getIds(),
+    Value narrow = ExpertLinearOp::create(builder, loc, between, unrounded(linear.getInput()), choice.getIds(),
                                           stacked(downs, rank, shape[1]), /*combine=*/Value(), /*bias=*/Value(),
                                           /*residual=*/Value());
     auto sum = ExpertLinearOp::create(builder, loc, linear.getType(), narrow, choice.getIds(), stacked(ups, shape[0], rank),

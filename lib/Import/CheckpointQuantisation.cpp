@@ -133,13 +133,13 @@ static void readPacked(ConfigKeys &keys, CheckpointQuantisation &read) {
                                "', which is not supported");
     if (!keys.flag("zero_point", true))
       keys.fail("zero_point", "expects true, but got false");
-    keys.refuse("modules_to_not_convert", "AWQ of some modules");
   } else {
     const std::string format = keys.text("checkpoint_format", "gptq");
     if (format != "gptq")
       keys.fail("checkpoint_format", "expects gptq, but got '" + format +
                                          "', which is not supported");
   }
+  // Which modules were left out, their tensors tell.
   keys.ignore({"backend",
                "damp_percent",
                "dataset",
@@ -165,7 +165,8 @@ static void readPacked(ConfigKeys &keys, CheckpointQuantisation &read) {
                "model_seqlen",
                "pad_token_id",
                "tokenizer",
-               "modules_in_block_to_quantize"});
+               "modules_in_block_to_quantize",
+               "modules_to_not_convert"});
 }
 
 /// The scheme of DeepSeek-V3 and of others after it.

@@ -46,7 +46,8 @@ Value GraphBuilder::headNorm(Value x, const WeightRef &gamma,
 Value GraphBuilder::linear(Value x, const LinearWeights &weights,
                            ArrayRef<int64_t> shape, Value residual) {
   Value bias = weights.bias ? weight(weights.bias) : Value();
-  Value order = columnOrder(weights.weight);
+  const std::optional<QuantisedMatrix> &split = weights.weight.quantised;
+  Value order = split ? columnOrder(*split) : Value();
   Value w = weight(weights.weight, order);
   // Rows of several heads cannot be put in order, the weight can.
   if (order && cast<RankedTensorType>(x.getType()).getRank() == 2)

@@ -60,12 +60,19 @@ protected:
   Value assembled(const QuantisedMatrix &matrix, Value order);
   /// The order of columns in which the groups of a matrix lie one after
   /// another; null where they do.
-  Value columnOrder(const WeightRef &ref);
+  Value columnOrder(const QuantisedMatrix &matrix);
+  /// Whether groups of any of the matrices are mixed.
+  static bool hasMixedGroups(const WeightRef &ref);
   /// A matrix whose columns are ordered, with its columns as the model has
   /// them.
   Value reordered(Value weight, Value order);
-  /// `x` rounded as the checkpoint wants it.
-  Value roundedInput(Value x, const WeightRef &ref);
+  Value dequantised(Value weight);
+  /// The numbers of a matrix whose input cannot be put in the order of its
+  /// groups, as that of experts, which have an order each.
+  Value inModelOrder(const QuantisedMatrix &matrix);
+  /// `x` rounded as the checkpoint wants it: what a token has shares a scale,
+  /// or with `apart` what it has for each of its experts.
+  Value roundedInput(Value x, const WeightRef &ref, bool apart = false);
   /// What a product reads: the weight, or its dequantised numbers where the
   /// options want that explicit.
   Value matrix(Value stored);
@@ -115,6 +122,7 @@ protected:
     KVType type;
   };
   std::vector<CacheSlot> caches;
+  bool saidMixed = false; ///< a warning is said once
 };
 
 } // namespace mlir::llm

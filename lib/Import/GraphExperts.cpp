@@ -21,7 +21,8 @@ Value GraphBuilder::buildExperts(const LayerWeights &tensors, int64_t F,
       config.expertGroupsByBest && config.expertGroups);
   const auto product = [&](Value input, const WeightRef &ref,
                            ArrayRef<int64_t> shape, Value combine) -> Value {
-    return ExpertLinearOp::create(builder, loc, rowsType(shape), input,
+    return ExpertLinearOp::create(builder, loc, rowsType(shape),
+                                  roundedInput(input, ref, /*apart=*/true),
                                   route.getIds(), matrix(weight(ref)), combine,
                                   /*bias=*/Value(), /*residual=*/Value());
   };
@@ -58,7 +59,8 @@ Value GraphBuilder::addSharedExpert(const LayerWeights &tensors, Value x,
                                                  type.getEncoding()),
                            down);
   Value shared = ExpertLinearOp::create(
-      builder, loc, rowsType({config.width}), mixed, route.getIds(),
+      builder, loc, rowsType({config.width}),
+      roundedInput(mixed, tensors.sharedDown.weight), route.getIds(),
       matrix(down), route.getWeights(), /*bias=*/Value(), /*residual=*/Value());
   return AddOp::create(builder, loc, sum.getType(), sum, shared);
 }

@@ -101,8 +101,8 @@ Value GraphBuilder::assembled(const QuantisedMatrix &matrix, Value order) {
                             /*codebook=*/Value(), /*patterns=*/Value(), order);
 }
 
-Value GraphBuilder::columnOrder(const WeightRef &ref) {
-  const WeightTensor *groups = ref.quantised ? ref.quantised->groups : nullptr;
+Value GraphBuilder::columnOrder(const QuantisedMatrix &matrix) {
+  const WeightTensor *groups = matrix.groups;
   if (!groups)
     return {};
   auto type = RankedTensorType::get(groups->shape, builder.getI32Type());
@@ -110,20 +110,36 @@ Value GraphBuilder::columnOrder(const WeightRef &ref) {
   return ArgsortOp::create(builder, loc, type, groupOf);
 }
 
-Value GraphBuilder::reordered(Value weight, Value order) {
-  auto type = cast<RankedTensorType>(weight.getType());
-  Value numbers = DequantizeOp::create(
-      builder, loc,
-      RankedTensorType::get(type.getShape(), builder.getF32Type()), weight);
-  Value back = ArgsortOp::create(builder, loc, order.getType(), order);
-  return GatherOp::create(builder, loc, numbers, back, 1);
+bool GraphBuilder::hasMixedGroups(const WeightRef &ref) {
+  return (ref.quantised && ref.quantised->groups) ||
+         llvm::any_of(ref.otherQuantised, [](const QuantisedMatrix &matrix) {
+           return matrix.groups != nullptr;
+         });
 }
 
-Value GraphBuilder::roundedInput(Value x, const WeightRef &ref) {
+Value GraphBuilder::dequantised(Value weight) {
+  auto type = cast<RankedTensorType>(weight.getType());
+  return DequantizeOp::create(
+      builder, loc,
+      RankedTensorType::get(type.getShape(), builder.getF32Type()), weight);
+}
+
+Value GraphBuilder::reordered(Value weight, Value order) {
+  Value back = ArgsortOp::create(builder, loc, order.getType(), order);
+  return GatherOp::create(builder, loc, dequantised(weight), back, 1);
+}
+
+Value GraphBuilder::inModelOrder(const QuantisedMatrix &matrix) {
+  Value order = columnOrder(matrix);
+  Value value = assembled(matrix, order);
+  return order ? reordered(value, order) : dequantised(value);
+}
+
+Value GraphBuilder::roundedInput(Value x, const WeightRef &ref, bool apart) {
   if (!ref.quantised || ref.quantised->how.activationBits == 0)
     return x;
   auto type = cast<RankedTensorType>(x.getType());
-  if (type.getRank() != 2) { // a token's heads share a scale
+  if (type.getRank() != 2 && !apart) { // a token's heads share a scale
     type = rowsType({type.getDimSize(1) * type.getDimSize(2)});
     x = ReshapeOp::create(builder, loc, type, x);
   }

@@ -30,22 +30,33 @@ static RankedTensorType reshaped(RankedTensorType type,
 }
 
 Value GraphBuilder::weight(const WeightRef &ref, Value order) {
-  Value value =
-      ref.quantised ? assembled(*ref.quantised, order) : stored(*ref.tensor);
+  const bool mixed = !order && hasMixedGroups(ref);
+  if (mixed && !saidMixed) {
+    saidMixed = true;
+    emitWarning(loc) << "columns of experts' groups are mixed (g_idx of '"
+                     << ref.tensor->key
+                     << "'), so that experts are read as f32, at four bytes a "
+                        "number";
+  }
+  const auto whole = [&](const QuantisedMatrix &matrix) {
+    return mixed ? inModelOrder(matrix) : assembled(matrix, order);
+  };
+  Value value = ref.quantised ? whole(*ref.quantised) : stored(*ref.tensor);
   auto type = cast<RankedTensorType>(value.getType());
   if (!ref.others.empty() || !ref.otherQuantised.empty()) {
     SmallVector<Value> all{value};
     for (const WeightTensor *other : ref.others)
       all.push_back(stored(*other));
     for (const QuantisedMatrix &other : ref.otherQuantised)
-      all.push_back(assembled(other, /*order=*/Value()));
+      all.push_back(whole(other));
     const int64_t N = type.getDimSize(0), K = type.getDimSize(1);
     const auto X = int64_t(all.size());
     value = ConcatOp::create(builder, loc, all, 0);
     type = reshaped(type, {X, N, K});
     value = ReshapeOp::create(builder, loc, type, value);
   }
-  if (ref.transposed)
+  // A matrix that is split lies as NxK whatever the others do.
+  if (ref.transposed && !ref.quantised)
     value = TransposeOp::create(builder, loc, value, ArrayRef<int64_t>{1, 0});
   if (ref.turnedHeads) {
     // Blocks of quantised numbers cannot be turned.
