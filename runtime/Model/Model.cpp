@@ -36,6 +36,7 @@ Result<std::shared_ptr<Model>> Model::open(const std::string &path,
   model->cache = *cache;
   model->made =
       std::make_unique<vulkan::Pipelines>(model->gpu, *cache, *model->chosen);
+  model->ahead = std::make_unique<vulkan::PipelineWorker>(*model->made);
   Result<Weights> weights =
       loadWeights(model->gpu, **package, *model->chosen, options.weights);
   if (!weights.ok())
@@ -45,9 +46,15 @@ Result<std::shared_ptr<Model>> Model::open(const std::string &path,
 }
 
 Model::~Model() {
+  ahead.reset();
   // A cache that cannot be written costs time at the next start, nothing else.
   if (cache && made && made->created() != 0)
     (void)cache->save();
+}
+
+void Model::makeAhead(const std::vector<uint32_t> &kernels) {
+  if (vulkan::PipelineWorker::pays(gpu->physical()))
+    ahead->add(kernels);
 }
 
 Status Model::planMemory(const ModelOptions &options) {

@@ -7,7 +7,7 @@
 #include "runtime/Model/Weights.h"
 #include "runtime/Package/MemoryPlan.h"
 #include "runtime/Package/WeightCheck.h"
-#include "runtime/Vulkan/Pipelines.h"
+#include "runtime/Vulkan/PipelineWorker.h"
 
 #include <atomic>
 #include <functional>
@@ -62,6 +62,9 @@ public:
   Status ready();
   /// Whether nothing was fed yet, and so no pipeline of a prompt is made.
   bool startsAnew() { return !fed.exchange(true); }
+  /// Makes pipelines that are wanted soon, beside the steps that run, where the
+  /// driver is one for which that pays.
+  void makeAhead(const std::vector<uint32_t> &kernels);
   /// Which pipelines were made before.
   vulkan::PipelineCache &pipelineCache() { return *cache; }
   /// Writes the pipeline cache now.
@@ -84,6 +87,7 @@ private:
   std::shared_ptr<vulkan::PipelineCache> cache;
   std::atomic<bool> fed{false};
   std::unique_ptr<vulkan::Pipelines> made;
+  std::unique_ptr<vulkan::PipelineWorker> ahead;
   Weights weights;
 };
 

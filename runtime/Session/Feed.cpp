@@ -99,14 +99,22 @@ std::vector<PlannedStep> Session::planFor(uint32_t tokens, ProgramKind kind) {
   add(plan, wide);
   add(narrow, shared);
   PipelineCost more;
-  for (uint32_t kernel : wide)
-    if (!shared.count(kernel))
-      more.add(4 * owner->target().kernels()->Get(kernel)->spirv()->size(),
-               owner->pipelines().known(kernel));
+  std::vector<uint32_t> fresh;
+  for (uint32_t kernel : wide) {
+    if (shared.count(kernel))
+      continue;
+    const bool known = owner->pipelines().known(kernel);
+    more.add(4 * owner->target().kernels()->Get(kernel)->spirv()->size(),
+             known);
+    if (!known)
+      fresh.push_back(kernel);
+  }
   vulkan::PipelineCache &cache = owner->pipelineCache();
   double lost = cache.lost();
   const bool narrower = takesNarrow(costOf(narrow), costOf(plan), more, lost);
   cache.setLost(lost);
+  if (narrower)
+    owner->makeAhead(fresh);
   return narrower ? narrow : plan;
 }
 

@@ -1,9 +1,11 @@
 #include "../Tiny/DeviceTest.h"
+#include "runtime/Vulkan/PipelineWorker.h"
 #include "runtime/Vulkan/Requirements.h"
 #include "runtime/Vulkan/Result.h"
 
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 
 using namespace sprig;
 using namespace sprig::test;
@@ -176,6 +178,32 @@ TEST_F(VulkanTest, KnowsWhichKernelsRanBefore) {
   EXPECT_GT(countKnown(*model), 0u);
   EXPECT_EQ(model->pipelines().created(), 0u);
   EXPECT_EQ(model->pipelineCache().lost(), 12.5);
+}
+
+TEST_F(VulkanTest, MakesPipelinesAhead) {
+  ModelOptions options = modelOptions();
+  options.cacheFolder = std::string();
+  auto opened = Model::open(tinyPackage("ahead"), options);
+  ASSERT_TRUE(opened.ok()) << opened.status().message();
+  vulkan::Pipelines &pipelines = (*opened)->pipelines();
+  const uint32_t count = (*opened)->target().kernels()->size();
+  std::vector<uint32_t> all(count);
+  std::iota(all.begin(), all.end(), 0u);
+  {
+    vulkan::PipelineWorker worker(pipelines);
+    worker.add(all);
+    worker.add({all.front()});
+    worker.wait();
+    EXPECT_EQ(pipelines.created(), count);
+    for (uint32_t kernel : all)
+      EXPECT_TRUE(pipelines.known(kernel));
+    worker.add(all); // ends with work to do
+  }
+  vulkan::PipelineWorker idle(pipelines);
+  // What computes on the processor itself gains nothing.
+  EXPECT_EQ(vulkan::PipelineWorker::pays((*opened)->device()->physical()),
+            (*opened)->device()->physical().properties.deviceType !=
+                VK_PHYSICAL_DEVICE_TYPE_CPU);
 }
 
 /// The debug messenger is really there: a missing barrier is a failure.
