@@ -48,7 +48,8 @@ def bytes_of_round(name):
     if not per_round:
         return None
     facts = {"gated": int(bool(found[1])), "format": found[2].upper(), "n": int(found[3]), "k": int(found[4]),
-             "tokens": int(found[5]), "integers": 0}
+             "tokens": int(found[5]), "integers": 0,
+             "among": 8 if "_4of8" in found[2] else 4 if "_2of4" in found[2] else 0}
     rules = json.loads(PROFILE.read_text())["schedules"]["linear"]
     rule = next(rule for rule in rules if all(holds(c, facts[fact]) for fact, c in rule.get("when", {}).items()))
     return per_round * rule.get("rows", 2) * (1 + facts["gated"])

@@ -136,9 +136,10 @@ int64_t AttentionSpec::tokensFor(int64_t width,
   // Whole tiles: rows past the width are nobody's.
   const bool deep = width >= AttentionSchedule::kWide &&
                     capacity >= AttentionSchedule::kDeep;
-  const int64_t numbers =
-      deep ? std::max(schedule->numbers, schedule->deepNumbers)
-           : schedule->numbers;
+  int64_t numbers = deep ? std::max(schedule->numbers, schedule->deepNumbers)
+                         : schedule->numbers;
+  if (schedule->codeNumbers && !integers && KvFormat::named(kv).quantised())
+    numbers = schedule->codeNumbers;
   int64_t tile = std::min<int64_t>(
       {numbers / (groupHeads() * headSize), width, 8});
   tile = std::max<int64_t>(tile, 1);

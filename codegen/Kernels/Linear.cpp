@@ -4,6 +4,7 @@
 #include "codegen/Kernels/BlockCodec.h"
 #include "codegen/Kernels/LinearAppend.h"
 #include "codegen/Kernels/SpecAttr.h"
+#include "lib/Quant/Affine.h"
 #include "lib/Quant/Layout.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -113,13 +114,15 @@ DictionaryAttr LinearSpec::toAttr(MLIRContext *context) const {
 
 FailureOr<LinearSchedule> LinearSpec::schedule(const TargetProfile &profile,
                                                EmitError emitError) const {
+  const auto affine = sprig::quant::affineOf(format);
   ScheduleValues facts = {
       {"format", std::string(sprig::quant::info(format).name)},
       {"n", n},
       {"k", k},
       {"tokens", tokens},
       {"gated", int64_t(!gate.empty())},
-      {"integers", int64_t(integers)}};
+      {"integers", int64_t(integers)},
+      {"among", affine ? int64_t(affine->among) : 0}};
   const ScheduleValues *choices = profile.findSchedule(kFamily, facts);
   if (!choices)
     return LinearSchedule();

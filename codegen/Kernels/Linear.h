@@ -57,7 +57,8 @@ class KernelBuilder;
 
 /// How a linear kernel is computed; what profiles may say under "schedules":
 /// {"linear": […]}. The facts of a rule are `format`, `n`, `k`, `tokens`,
-/// `gated` and `integers` (0 or 1; 1: IntegerLinear.h).
+/// `gated`, `integers` (0 or 1; 1: IntegerLinear.h) and `among` (of sparse
+/// weights, 4 or 8 numbers of which half are stored; else 0).
 struct LinearSchedule {
   enum class X { Direct, Broadcast, Shuffle };
   /// How numbers of x reach the lanes: each loads its own; one load a subgroup,

@@ -206,6 +206,19 @@ TEST(Attention, TilesGrowWhereItPays) {
   EXPECT_EQ(shape(9, 3, 64, 4096).tokensFor(1, *lavapipe), 1);
 }
 
+// Scales of a cache in integers take registers; codes that are multiplied as
+// such take fewer.
+TEST(Attention, TilesOverIntegersFitTheRegisters) {
+  auto rdna3 = findProfile("rdna3");
+  ASSERT_TRUE(bool(rdna3));
+  EXPECT_EQ(shape(9, 3, 64, 2048).tokensFor(64, *rdna3), 2);
+  EXPECT_EQ(shape(9, 3, 64, 2048, "u4x32").tokensFor(64, *rdna3), 1);
+  AttentionSpec codes = shape(9, 3, 64, 2048, "i8");
+  EXPECT_EQ(codes.tokensFor(64, *rdna3), 1);
+  codes.integers = true;
+  EXPECT_EQ(codes.tokensFor(64, *rdna3), 2);
+}
+
 TEST(Attention, GroupsFollowTheContext) {
   SKIP_WITHOUT_DEVICE();
   AttentionSpec spec = shape(9, 3, 64, 2048);

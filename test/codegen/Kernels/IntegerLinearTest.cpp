@@ -186,6 +186,24 @@ bool multipliesFour(const IntegerLinearSpec &spec,
   return dots;
 }
 
+// Where two tiles of rows a lane would not fit the registers.
+TEST(IntegerLinear, SchedulesTellThemApart) {
+  auto rowsOf = [](Format format, StringRef gate, int64_t tokens, bool integers) {
+    LinearSpec spec;
+    spec.format = format, spec.n = 1536, spec.k = 576, spec.gate = gate.str();
+    spec.tokens = tokens, spec.integers = integers;
+    auto chosen = spec.schedule(profile("rdna3"), [] { return InFlightDiagnostic(); });
+    return succeeded(chosen) ? chosen->rows : 0;
+  };
+  EXPECT_EQ(rowsOf(Format::Q4_1, "silu", 4, /*integers=*/true), 1);
+  EXPECT_EQ(rowsOf(Format::Q4_1, "silu", 4, /*integers=*/false), 2);
+  EXPECT_EQ(rowsOf(Format::Q4_1, "", 4, /*integers=*/true), 2);
+  const auto sparse = sprig::quant::formatOfName("U4S_4OF8_G64");
+  ASSERT_TRUE(bool(sparse));
+  EXPECT_EQ(rowsOf(*sparse, "silu", 4, /*integers=*/false), 1);
+  EXPECT_EQ(rowsOf(*sparse, "silu", 3, /*integers=*/false), 2);
+}
+
 TEST(IntegerLinear, DotProductsGiveTheSameBits) {
   SKIP_WITHOUT_DEVICE();
   if (!device()->dotProducts())
