@@ -4,6 +4,7 @@
 
 #include "runtime/Speculation/PackageDraft.h"
 #include <gtest/gtest.h>
+#include <random>
 #include <set>
 
 namespace mlir::llm::testing {
@@ -54,24 +55,45 @@ inline bool equal(const sprig::GuessRow &a, const sprig::GuessRow &b) {
          a.probabilities == b.probabilities;
 }
 
-/// A draft says at a node what it says behind the node's path, bit by bit, and
-/// what it says there another node does not change.
+/// The rows of a tree, each of which is what the draft says behind the path that
+/// leads there, bit by bit.
+inline std::vector<sprig::GuessRow>
+expectRowsOfPaths(sprig::Session &session, const sprig::format::Draft &draft,
+                  const GuessedTree &tree) {
+  const std::vector<sprig::GuessRow> rows = rowsAtNodes(session, draft, tree);
+  for (size_t node = 0; node < rows.size(); ++node) {
+    std::vector<size_t> path;
+    for (int32_t at = int32_t(node); at >= 0; at = tree.parents[size_t(at)])
+      path.insert(path.begin(), size_t(at));
+    sprig::GuessRow row;
+    for (uint32_t i = 0; i < path.size(); ++i)
+      EXPECT_TRUE(
+          session.guessNext(draft, i, tree.tokens[path[i]], row).ok());
+    EXPECT_GT(row.probabilities[0], 0);
+    EXPECT_TRUE(equal(rows[node], row)) << "node " << node;
+  }
+  return rows;
+}
+
+/// The same of some trees; and what is said at a node, another that does not lead
+/// there leaves alone.
 inline void expectRowsOfPaths(sprig::Session &session,
                               const sprig::format::Draft &draft) {
   const uint32_t root = session.tokens().back();
+  std::mt19937 random(3);
+  GuessedTree any = {{root}, {-1}};
+  for (int32_t i = 1; i < 16; ++i) {
+    // Level by level: parents do not fall.
+    const int32_t least = std::max(any.parents.back(), 0);
+    any.parents.push_back(least + int32_t(random() % uint32_t(i - least)) / 2);
+    any.tokens.push_back(random() % 80);
+  }
+  expectRowsOfPaths(session, draft, any);
   // 0 ── 1 ── 3 ── 6; 0 ── 2 ── 4, 5: rows of wrong paths lie between.
   const GuessedTree tree = {{root, 11, 12, 13, 14, 15, 16},
                             {-1, 0, 0, 1, 2, 2, 3}};
-  const std::vector<sprig::GuessRow> rows = rowsAtNodes(session, draft, tree);
-  for (const auto &path :
-       std::vector<std::vector<size_t>>{{0, 1, 3, 6}, {0, 2, 4}, {0, 2, 5}})
-    for (uint32_t i = 0; i < path.size(); ++i) {
-      sprig::GuessRow row;
-      ASSERT_TRUE(
-          session.guessNext(draft, i, tree.tokens[path[i]], row).ok());
-      EXPECT_GT(row.probabilities[0], 0);
-      EXPECT_TRUE(equal(rows[path[i]], row)) << "node " << path[i];
-    }
+  const std::vector<sprig::GuessRow> rows =
+      expectRowsOfPaths(session, draft, tree);
   GuessedTree other = tree;
   other.tokens[2] = 9;
   const std::vector<sprig::GuessRow> changed =
