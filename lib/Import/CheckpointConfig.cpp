@@ -198,6 +198,12 @@ static void refuseOthers(ConfigKeys &keys, const Family &family) {
   keys.refuse("qk_layernorm", "a layer norm of queries and keys");
   keys.refuse("text_config", "a model of several modalities");
   keys.refuse("vision_config", "a model of several modalities");
+  // What Phi 4 states and its software does not read.
+  for (const char *key : {"full_attn_mod", "interpolate_factor"})
+    if (keys.real(key, 1.0) != 1.0)
+      keys.fail(key, "expects 1, for another attention is not supported, but "
+                     "got " +
+                         std::to_string(keys.real(key)));
   if (!keys.flag("scale_attn_weights", true))
     keys.fail("scale_attn_weights", "expects true, for scores without a scale "
                                     "are not supported, but got false");
@@ -241,7 +247,18 @@ static void ignoreOthers(ConfigKeys &keys) {
                "embedding_dropout",
                "hidden_dropout",
                "tokenizer_class",
-               "rope_local_base_freq"});
+               "rope_local_base_freq",
+               "gradient_checkpointing",
+               "is_llama_config",
+               "use_bfloat16",
+               "torchscript"});
+  // How text was to be generated, which old software wrote here.
+  keys.ignore({"max_length", "max_new_tokens", "min_length", "do_sample", "early_stopping", "num_beams",
+               "num_beam_groups", "num_return_sequences", "diversity_penalty", "temperature", "top_k", "top_p",
+               "typical_p", "repetition_penalty", "length_penalty", "no_repeat_ngram_size",
+               "encoder_no_repeat_ngram_size", "bad_words_ids", "suppress_tokens", "begin_suppress_tokens",
+               "forced_bos_token_id", "forced_eos_token_id", "sep_token_id", "decoder_start_token_id",
+               "output_scores", "remove_invalid_values"});
 }
 
 static Expected<json> readJson(StringRef path) {
@@ -258,6 +275,19 @@ static Expected<json> readJson(StringRef path) {
   return root;
 }
 
+/// `model_type`; early files of families that software did not carry itself name
+/// the class of the model alone.
+static std::string modelType(ConfigKeys &keys) {
+  if (!keys.has("model_type"))
+    for (const std::string &name : keys.texts("architectures")) {
+      StringRef family = name;
+      if (family.consume_back("ForCausalLM") &&
+          findCheckpointFamily(family.lower()))
+        return family.lower();
+    }
+  return keys.text("model_type");
+}
+
 Expected<CheckpointConfig>
 mlir::llm::readCheckpointConfig(StringRef path,
                                 llvm::ArrayRef<StringRef> others) {
@@ -266,8 +296,11 @@ mlir::llm::readCheckpointConfig(StringRef path,
     return root.takeError();
   std::string failure;
   ConfigKeys keys(path, *root, "", failure);
-  const std::string type = keys.text("model_type");
+  const std::string type = modelType(keys);
   const Family *family = findCheckpointFamily(type);
+  if (!family && (root->contains("text_config") || root->contains("vision_config")))
+    keys.fail("model_type", "expects a model of text alone, but got '" + type +
+                                "', which is one of several modalities");
   if (failure.empty() && !family)
     keys.fail("model_type", "expects one of " +
                                 familyNames(&Family::checkpoint) +

@@ -57,12 +57,15 @@ static void readWeights(ConfigKeys keys, CheckpointQuantisation &read) {
   keys.ignore({"group_size"});
   if (strategy != "block")
     keys.refuse("block_structure", "blocks of weights");
-  if (!keys.flag("symmetric", true))
-    keys.fail("symmetric", "expects true, for zero points of compressed "
-                           "tensors are not supported, but got false");
+  read.symmetric = keys.flag("symmetric", true);
+  if (!read.symmetric && read.isFloat)
+    keys.fail("symmetric", "expects true, for zero points of floats are not "
+                           "supported, but got false");
   keys.refuse("dynamic", "a scheme of weights that is made while it runs");
-  keys.refuse("actorder", "an order of columns in compressed tensors");
-  keys.ignore({"observer", "observer_kwargs", "scale_dtype", "zp_dtype"});
+  // In which order columns were rounded; whether groups are mixed, the tensors
+  // tell.
+  keys.ignore({"actorder", "observer", "observer_kwargs", "scale_dtype",
+               "zp_dtype"});
   keys.finish();
 }
 

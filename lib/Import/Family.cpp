@@ -84,7 +84,7 @@ static const Family kFamilies[] = {
         .predictLayers = true,
         .biasedQKV = true,
     },
-    {.checkpoint = "minicpm"},
+    {.checkpoint = "minicpm", .tied = true},
     {.checkpoint = "mistral"},
     {
         .checkpoint = "mixtral",

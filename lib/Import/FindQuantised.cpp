@@ -78,6 +78,19 @@ struct Search {
     matrix.scales = how.rows == 1 ? ofType(tensors, key("weight_scale"),
                                            {N, groups()}, kFloats)
                                   : scalesOfBlocks({"weight_scale"});
+    if (!how.symmetric && !matrix.packed)
+      tensors.fail("expects tensor '" + key("weight_packed") +
+                   "', for zero points are read beside packed integers, but "
+                   "got none");
+    else if (!how.symmetric)
+      matrix.zeros = ofType(tensors, key("weight_zero_point"),
+                            {words(N), groups()}, {Format::I32});
+    if (matrix.packed && tensors.has(key("weight_g_idx")))
+      matrix.groups =
+          outOfOrder(ofType(tensors, key("weight_g_idx"), {K}, {Format::I32}));
+    // What static scales of inputs say is not needed: inputs are not rounded.
+    if (how.isFloat)
+      tensors.ignore(key("input_scale"));
     return matrix;
   }
 
@@ -157,6 +170,10 @@ struct Search {
     for (int64_t k = 0; k < K; ++k) {
       int32_t group;
       std::memcpy(&group, groupOf->data.data() + size_t(k) * 4, 4);
+      // What compressed-tensors begins with, and leaves where there is no order.
+      if (k == 0 && group == -1 &&
+          how.method == QuantMethod::CompressedTensors)
+        return nullptr;
       if (group < 0 || group >= groups())
         tensors.fail("expects tensor '" + groupOf->key +
                      "' to name groups below " + Twine(groups()) +

@@ -103,17 +103,19 @@ struct Codes {
   }
 };
 
+bool isPacked(SplitMethod method) { return method >= SplitMethod::Packed; }
+
 Codes rounded(const std::vector<float> &rows, int64_t N, int64_t K, SplitMethod method) {
   Codes made{N, K, (K + kGroup - 1) / kGroup, {}, {}, {}, {}};
   made.codes.resize(rows.size());
   std::vector<int64_t> order(static_cast<size_t>(K));
   std::iota(order.begin(), order.end(), 0);
-  if (method == SplitMethod::GPTQActOrder)
+  if (method == SplitMethod::GPTQActOrder || method == SplitMethod::PackedActOrder)
     std::shuffle(order.begin(), order.end(), std::mt19937(unsigned(N * 31 + K)));
   made.groupOf.resize(size_t(K));
   for (int64_t i = 0; i < K; ++i)
     made.groupOf[size_t(order[size_t(i)])] = int32_t(i / kGroup);
-  const bool symmetric = method == SplitMethod::Packed;
+  const bool symmetric = method == SplitMethod::Packed || method == SplitMethod::PackedActOrder;
   for (int64_t n = 0; n < N; ++n)
     for (int64_t g = 0; g < made.G; ++g) {
       float low = 0, high = 0;
@@ -155,11 +157,20 @@ Error addCodes(SafetensorsWriter &writer, const std::string &stem, const Codes &
   const auto [N, K, G] = std::tuple(made.N, made.K, made.G);
   const auto code = [&](int64_t n, int64_t k) { return made.codes[size_t(n * K + k)]; };
   std::vector<int32_t> codes, zeros;
-  if (method == SplitMethod::Packed) {
+  if (isPacked(method)) {
     for (int64_t n = 0; n < N; ++n)
       pack(codes, K, [&](int64_t k) { return code(n, k); });
     Error error = add(writer, stem + ".weight_packed", Format::I32, {N, (K + 7) / 8}, codes);
     error = llvm::joinErrors(std::move(error), add(writer, stem + ".weight_scale", Format::F16, {N, G}, made.scales));
+    if (method == SplitMethod::PackedActOrder)
+      error = llvm::joinErrors(std::move(error), add(writer, stem + ".weight_g_idx", Format::I32, {K}, made.groupOf));
+    if (method == SplitMethod::PackedZeros) { // words along N
+      for (int64_t first = 0; first < N; first += 8)
+        for (int64_t g = 0; g < G; ++g)
+          pack(zeros, std::min<int64_t>(8, N - first), [&](int64_t j) { return made.zeros[size_t((first + j) * G + g)]; });
+      error = llvm::joinErrors(std::move(error),
+                               add(writer, stem + ".weight_zero_point", Format::I32, {(N + 7) / 8, G}, zeros));
+    }
     return llvm::joinErrors(std::move(error),
                             add(writer, stem + ".weight_shape", Format::I64, {2}, std::vector<int64_t>{N, K}));
   }
@@ -194,7 +205,16 @@ Error addCodes(SafetensorsWriter &writer, const std::string &stem, const Codes &
 }
 
 /// As the usual software of each method writes it, keys that say nothing included.
-const char *schemeOf(SplitMethod method) {
+std::string schemeOf(SplitMethod method) {
+  if (method == SplitMethod::PackedActOrder || method == SplitMethod::PackedZeros) {
+    json scheme = json::parse(schemeOf(SplitMethod::Packed));
+    json &weights = scheme["config_groups"]["group_0"]["weights"];
+    if (method == SplitMethod::PackedZeros)
+      weights["symmetric"] = false;
+    else
+      weights["actorder"] = "group";
+    return scheme.dump();
+  }
   switch (method) {
   case SplitMethod::AWQ:
     return R"({"quant_method": "awq", "bits": 4, "group_size": 32, "version": "gemm", "zero_point": true,

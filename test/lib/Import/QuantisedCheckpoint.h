@@ -24,7 +24,7 @@ llvm::Expected<std::vector<PlainTensor>> readPlain(llvm::StringRef folder);
 /// Tensors as F32 in `folder` (which is made), beside the configuration of the folder `like`.
 llvm::Error writePlain(const std::vector<PlainTensor> &tensors, llvm::StringRef like, llvm::StringRef folder);
 
-enum class SplitMethod { GPTQ, GPTQActOrder, AWQ, Packed };
+enum class SplitMethod { GPTQ, GPTQActOrder, AWQ, Packed, PackedActOrder, PackedZeros };
 
 /// Writes the checkpoint `from` twice, its products in codes of 4 bits and groups of 32: the codes to `coded`, and the
 /// numbers that they mean to `plain`.

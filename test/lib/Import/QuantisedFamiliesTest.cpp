@@ -94,7 +94,8 @@ protected:
 class QuantisedFamilies : public FamilyTest {};
 
 TEST_P(QuantisedFamilies, GiveTheLogitsOfTheirNumbers) {
-  for (SplitMethod method : {SplitMethod::GPTQ, SplitMethod::GPTQActOrder, SplitMethod::AWQ, SplitMethod::Packed}) {
+  for (SplitMethod method : {SplitMethod::GPTQ, SplitMethod::GPTQActOrder, SplitMethod::AWQ, SplitMethod::Packed,
+                             SplitMethod::PackedActOrder, SplitMethod::PackedZeros}) {
     ASSERT_FALSE(::llvm::errorToBool(writeSplit(path("model"), method, path("coded"), path("plain"))));
     // Another order of columns is another order of a sum.
     EXPECT_LT(distance(logits(path("coded")), logits(path("plain"))), 1e-4) << "method " << int(method);
