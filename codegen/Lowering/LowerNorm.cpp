@@ -1,17 +1,11 @@
 // Norms, and the choice of rows before the last of them.
-#include "codegen/Kernels/Elementwise.h"
 #include "codegen/Kernels/Norm.h"
 #include "codegen/Kernels/RmsFactor.h"
+#include "codegen/Lowering/LastRow.h"
 #include "codegen/Lowering/OpLowerings.h"
 
 namespace mlir::llm {
 namespace {
-
-/// Rows that a program has after `llm.select_rows`: one for sampling, all
-/// otherwise.
-bool choosesLast(ProgramLowering &p) {
-  return p.kind() == plan::ProgramKind::sample && p.width() > 1;
-}
 
 /// Whether the norm that alone uses `select` picks the row itself.
 bool foldsIntoNorm(SelectRowsOp select) {
@@ -24,7 +18,8 @@ LogicalResult lowerSelect(ProgramLowering &p, SelectRowsOp op) {
     return op.emitOpError("expects the rows that the function is given, but "
                           "got rows that are computed");
   Value x = p.view(op.getInput());
-  if (!choosesLast(p)) { // row t is row t, and the only row is the last
+  // Row t is row t, and the only row is the last.
+  if (!choosesLast(p) || p.rowsOf(op.getInput()) == 1) {
     p.setView(op.getResult(), x, p.rowsOf(op.getInput()));
     return success();
   }
@@ -32,13 +27,8 @@ LogicalResult lowerSelect(ProgramLowering &p, SelectRowsOp op) {
     p.setView(op.getResult(), x, p.rowsOf(op.getInput()));
     return success();
   }
-  ElementwiseSpec spec;
-  spec.op = "last";
-  spec.width = p.rowElements(op.getInput());
-  Value y = p.allocate(op.getResult(), 1);
-  return p.dispatch(op, ElementwiseSpec::kFamily, spec.toAttr(p.context()),
-                    {{"x", x}, {"control", p.controlView()}, {"y", y}}, 1,
-                    "select_rows");
+  return dispatchLast(p, op, op.getInput(), x, p.allocate(op.getResult(), 1),
+                      "select_rows");
 }
 
 template <typename NormOp>
@@ -92,7 +82,8 @@ LogicalResult lowerNorm(ProgramLowering &p, NormOp op) {
     }
   int64_t rows = p.rowsOf(op.getInput());
   auto select = p.resolve(op.getInput()).template getDefiningOp<SelectRowsOp>();
-  if (select && choosesLast(p) && foldsIntoNorm(select)) {
+  if (select && choosesLast(p) && p.rowsOf(select.getInput()) > 1 &&
+      foldsIntoNorm(select)) {
     spec.last = true;
     operands.push_back({"control", p.controlView()});
     rows = 1;

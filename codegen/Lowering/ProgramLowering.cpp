@@ -1,6 +1,7 @@
 #include "codegen/Lowering/ProgramLowering.h"
 
 #include "codegen/Kernels/BlockCodec.h"
+#include "codegen/Lowering/LastRow.h"
 #include "codegen/Lowering/OpLowerings.h"
 #include "lib/Weights/WeightExpr.h"
 #include "runtime/Format/Control.h"
@@ -39,7 +40,10 @@ LogicalResult ProgramLowering::run() {
   // Early, so that its memory is free for what follows.
   Value left = hiddenToLeave(*this);
   Operation *last = left ? resolve(left).getDefiningOp() : nullptr;
+  const LastRow lastRow = LastRow::of(*this);
   for (const FlatOp &entry : flat.ops()) {
+    if (entry.op == lastRow.first && failed(pickLastRow(*this, lastRow)))
+      return failure();
     if (needed.contains(entry.op) && failed(lower(entry)))
       return failure();
     if (entry.op == last && failed(leaveHidden(*this)))
