@@ -84,7 +84,7 @@ static const Family kFamilies[] = {
         .predictLayers = true,
         .biasedQKV = true,
     },
-    {.checkpoint = "minicpm", .tied = true},
+    {.gguf = "minicpm", .checkpoint = "minicpm", .interleavedInGGUF = true, .tied = true},
     {.checkpoint = "mistral"},
     {
         .checkpoint = "mixtral",
@@ -108,12 +108,15 @@ static const Family kFamilies[] = {
         .biasedQKV = true,
     },
     {
+        .gguf = "qwen2moe",
         .checkpoint = "qwen2_moe",
         .names = &kQwenMoeNames,
         .windowByFlag = true,
         .biasedQKV = true,
         .experts = true,
+        .expertsInGGUF = true,
         .normaliseExperts = false,
+        .normaliseExpertsInGGUF = false,
     },
     {
         .gguf = "qwen3",

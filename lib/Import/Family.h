@@ -71,6 +71,8 @@ struct Family {
   bool expertBias = false;
   /// Weights of the chosen add up to one where the file does not say.
   bool normaliseExperts = true;
+  /// GGUF files do not say it.
+  bool normaliseExpertsInGGUF = true;
 };
 
 llvm::ArrayRef<Family> families();

@@ -78,7 +78,15 @@ private:
                    (isCopy(weights) && !config.normalisedHead);
     weights.output.weight.normalised = config.normalisedHead;
     weights.output.bias = {tensors.takeOptionalVector(names.head + ".bias", V)};
-    if (!config.ropes.empty())
+    if (!config.ropes.empty() &&
+        config.ropes.front().scaling == RopeScaling::Long &&
+        config.ropes.front().longDivisors.empty()) {
+      const int64_t pairs = config.ropes.front().dimensions / 2;
+      weights.shortFactors =
+          tensors.takeVector("rope_factors_short.weight", pairs);
+      weights.longFactors =
+          tensors.takeVector("rope_factors_long.weight", pairs);
+    } else if (!config.ropes.empty())
       weights.ropeFactors = tensors.takeOptionalVector(
           "rope_freqs.weight", config.ropes.front().dimensions / 2);
   }
@@ -244,7 +252,7 @@ private:
       found.sharedUp = linear(names.sharedUp, shared, D);
       found.sharedDown = linear(names.sharedDown, D, shared);
       if (config.sharedGate)
-        found.sharedRouter = linear(names.sharedRouter, 1, D);
+        found.sharedRouter = oneRow(names.sharedRouter, D);
     }
     if (apart) {
       found.gate.weight = stacked(names.oneGate, F, D);
@@ -267,6 +275,18 @@ private:
     found.gate.weight.end = F;
     found.up.weight.begin = F;
     found.up.weight.end = 2 * F;
+  }
+
+  /// A product of one row, which GGUF files have as a vector.
+  LinearWeights oneRow(StringRef name, int64_t columns) {
+    const std::string key = (prefix + name + ".weight").str();
+    const WeightTensor *tensor = tensors.find(key);
+    if (!tensor || tensor->shape.size() != 1)
+      return linear(name, 1, columns);
+    LinearWeights found;
+    found.weight.tensor = tensors.takeVector(key, columns);
+    found.weight.oneRow = true;
+    return found;
   }
 
   /// One matrix an expert.

@@ -90,18 +90,30 @@ static void readRopeScaling(FamilyKeys &keys, const ModelConfig &config,
   // two names.
   const double factor =
       keys.factor("rope.scaling.factor", keys.factor("rope.scale_linear", 1.0));
+  // Files of LongRoPE need not say so: they have tensors of divisors.
+  const bool isLong = keys.hasTensor("rope_factors_long.weight");
   const std::string scaling =
-      keys.text("rope.scaling.type", factor == 1.0 ? "none" : "linear");
+      keys.text("rope.scaling.type", isLong          ? "longrope"
+                                     : factor == 1.0 ? "none"
+                                                     : "linear");
   if (factor <= 0.0)
     keys.fail("rope.scaling.factor",
               "expects a positive number, but got " + std::to_string(factor));
-  if (scaling == "linear")
+  if (isLong || scaling == "longrope") {
+    rope.scaling = RopeScaling::Long;
+    if (!isLong || scaling != "longrope")
+      keys.fail("rope.scaling.type",
+                "expects longrope, and tensors rope_factors_long.weight and "
+                "rope_factors_short.weight, but got '" +
+                    scaling + (isLong ? "'" : "' without them"));
+  } else if (scaling == "linear")
     rope.scaling = RopeScaling::Linear;
   else if (scaling == "yarn")
     rope.scaling = RopeScaling::Yarn;
   else if (scaling != "none")
     keys.fail("rope.scaling.type",
-              "expects none, linear or yarn, but got '" + scaling + "'");
+              "expects none, linear, longrope or yarn, but got '" + scaling +
+                  "'");
   rope.factor = rope.scaling == RopeScaling::None ? 1.0 : factor;
   rope.attentionFactor = keys.factor("rope.scaling.attn_factor", 1.0);
   rope.originalContext =
@@ -195,6 +207,13 @@ static void readScales(FamilyKeys &keys, const Family &family,
       "embedding_scale",
       family.scaledEmbedding ? std::sqrt(double(config.width)) : 1.0);
   config.residualScale = keys.factor("residual_scale", 1.0);
+  // Early files leave it to software to know the factors of the one model there
+  // was.
+  if (config.architecture == "minicpm")
+    for (const char *key : {"embedding_scale", "residual_scale", "logit_scale"})
+      if (!keys.has(key))
+        keys.fail(key, "expects a factor, which early files of this family "
+                       "lack, but got none; convert the model again");
   // Files state the divisor.
   config.logitScale = 1.0 / keys.factor("logit_scale", 1.0);
   for (auto [key, cap] :
@@ -250,8 +269,7 @@ static void readExperts(FamilyKeys &keys, const Family &family,
     keys.fail("expert_used_count", "expects 1 to the " + Twine(config.experts) +
                                        " experts, but got " +
                                        Twine(config.expertsUsed));
-  // Files of these families do not say it, and all of them are.
-  config.normaliseExperts = true;
+  config.normaliseExperts = family.normaliseExpertsInGGUF;
   std::vector<int64_t> dense;
   for (const LayerConfig &layer : config.layers)
     dense.push_back(layer.feedForward);
@@ -260,6 +278,10 @@ static void readExperts(FamilyKeys &keys, const Family &family,
     for (LayerConfig &layer : config.layers)
       layer.feedForward = width;
   if (!family.latentAttention) {
+    // With a gate, as Qwen's has.
+    config.sharedFeedForward =
+        keys.size("expert_shared_feed_forward_length", 0, 0);
+    config.sharedGate = config.sharedFeedForward != 0;
     keys.refuse("expert_shared_count", "experts that all tokens share");
     return;
   }

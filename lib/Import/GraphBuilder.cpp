@@ -102,14 +102,23 @@ void GraphBuilder::buildSlopes() {
       builder, loc, DenseElementsAttr::get(type, ArrayRef(alibiSlopes(H))));
 }
 
+/// The numbers of a vector that a file may have.
+static std::vector<float> numbersOf(const WeightTensor *vector) {
+  std::vector<float> numbers(vector ? size_t(vector->elements()) : 0);
+  if (vector)
+    sprig::quant::decode(vector->format, vector->data.data(), numbers.data(),
+                         numbers.size());
+  return numbers;
+}
+
 void GraphBuilder::buildRotations() {
-  std::vector<float> divisors;
-  if (const WeightTensor *factors = weights.ropeFactors) {
-    divisors.resize(size_t(factors->elements()));
-    sprig::quant::decode(factors->format, factors->data.data(), divisors.data(),
-                         divisors.size());
-  }
-  for (const auto [index, rope] : llvm::enumerate(config.ropes)) {
+  const std::vector<float> divisors = numbersOf(weights.ropeFactors);
+  for (const auto [index, stated] : llvm::enumerate(config.ropes)) {
+    RopeConfig rope = stated;
+    if (weights.longFactors && index == 0) {
+      rope.shortDivisors = numbersOf(weights.shortFactors);
+      rope.longDivisors = numbersOf(weights.longFactors);
+    }
     Rotation &rotation = rotations.emplace_back();
     const bool divided = index == 0 && !divisors.empty();
     rotation.angles =

@@ -58,6 +58,10 @@ Value GraphBuilder::weight(const WeightRef &ref, Value order) {
   // A matrix that is split lies as NxK whatever the others do.
   if (ref.transposed && !ref.quantised)
     value = TransposeOp::create(builder, loc, value, ArrayRef<int64_t>{1, 0});
+  if (ref.oneRow) {
+    type = reshaped(type, {1, type.getNumElements()});
+    return ReshapeOp::create(builder, loc, type, value);
+  }
   if (ref.turnedHeads) {
     // Blocks of quantised numbers cannot be turned.
     if (isa<QuantizedType>(type.getElementType()))

@@ -29,6 +29,7 @@ struct WeightRef {
   int64_t lastFirst = 0; ///< so many last rows of each head go first
   /// The file has `HxKxN`, a turned matrix a head.
   bool turnedHeads = false;
+  bool oneRow = false;        ///< the file has a vector, the only row
   double offset = 0.0;        ///< added to every number
   bool normalised = false;    ///< rows are divided by their length
 
@@ -67,6 +68,8 @@ struct ModelWeights {
   bool tied = false;                         ///< the head is the embedding
   LinearWeights output;                      ///< its weight is empty where tied
   const WeightTensor *ropeFactors = nullptr; ///< divisors of RoPE frequencies
+  /// The same of LongRoPE, where the file has them as tensors.
+  const WeightTensor *shortFactors = nullptr, *longFactors = nullptr;
   std::vector<LayerWeights> layers;
   /// Parts of the file that predict further tokens, by the names of their
   /// tensors, which nothing of the above needs.

@@ -39,6 +39,7 @@ const TensorNames kGGUFNames = {
     .sharedGate = "ffn_gate_shexp",
     .sharedUp = "ffn_up_shexp",
     .sharedDown = "ffn_down_shexp",
+    .sharedRouter = "ffn_gate_inp_shexp",
 };
 
 static constexpr TensorNames llamaNames() {

@@ -20,13 +20,13 @@ public:
   Converter(const json &config, const WeightSource &source) : config(config), source(source) {
     const auto type = config["model_type"].get<std::string>();
     static const std::map<std::string, std::string> kArchitectures = {
-        {"mistral", "llama"}, {"mixtral", "llama"}, {"gemma3_text", "gemma3"}, {"qwen3_moe", "qwen3moe"},
+        {"mistral", "llama"}, {"mixtral", "llama"}, {"gemma3_text", "gemma3"}, {"qwen3_moe", "qwen3moe"}, {"qwen2_moe", "qwen2moe"},
         {"deepseek_v2", "deepseek2"}, {"deepseek_v3", "deepseek2"}};
     const auto known = kArchitectures.find(type);
     family = known == kArchitectures.end() ? type : known->second;
     sandwich = family.starts_with("gemma") || family == "olmo2";
     // Only these turn neighbours of a head together.
-    interleaved = family == "llama" || family == "granite" || family == "smollm3";
+    interleaved = family == "llama" || family == "granite" || family == "smollm3" || family == "minicpm";
     heads = config["num_attention_heads"];
     kvHeads = config["num_key_value_heads"];
     headSize = config.value("head_dim", config["hidden_size"].get<uint32_t>() / heads);
@@ -65,6 +65,7 @@ private:
     size("block_count", "num_hidden_layers");
     size("feed_forward_length", "intermediate_size");
     size("expert_feed_forward_length", "moe_intermediate_size");
+    size("expert_shared_feed_forward_length", "shared_expert_intermediate_size");
     size("expert_count", has("num_experts")         ? "num_experts"
                          : has("n_routed_experts") ? "n_routed_experts"
                                                    : "num_local_experts");
@@ -115,7 +116,8 @@ private:
   }
 
   void writeRope() {
-    const json &all = config["rope_parameters"];
+    const json usual = {{"rope_theta", 10000.0}};
+    const json &all = has("rope_parameters") ? config["rope_parameters"] : usual;
     const json &rope = all.contains("full_attention") ? all["full_attention"] : all;
     const auto theta = rope["rope_theta"].get<float>();
     writer.add(key("rope.freq_base"), theta);
@@ -132,6 +134,8 @@ private:
       if (latent)
         writer.add(key("rope.scaling.yarn_log_multiplier"), float(0.1 * rope["mscale_all_dim"].get<double>()));
     }
+    if (type == "longrope")
+      writeLongRope(rope);
     std::vector<float> factors;
     if (type == "llama3")
       factors = llama3Factors(rope);
@@ -139,6 +143,20 @@ private:
       factors = bf16Factors(theta);
     if (!factors.empty())
       (void)!bool(writer.addTensor("rope_freqs.weight", Format::F32, {int64_t(factors.size())}, factors));
+  }
+
+  /// Divisors of both sets are tensors, and what vectors are multiplied by is a key.
+  void writeLongRope(const json &rope) {
+    const double original = rope["original_max_position_embeddings"];
+    const double factor = config["max_position_embeddings"].get<double>() / original;
+    writer.add(key("rope.scaling.original_context_length"), uint32_t(original));
+    writer.add(key("rope.scaling.attn_factor"),
+               float(factor > 1 ? std::sqrt(1 + std::log(factor) / std::log(original)) : 1.0));
+    for (const char *set : {"long", "short"}) {
+      const auto divisors = rope[std::string(set) + "_factor"].get<std::vector<float>>();
+      (void)!bool(writer.addTensor(std::string("rope_factors_") + set + ".weight", Format::F32,
+                                   {int64_t(divisors.size())}, divisors));
+    }
   }
 
   /// Llama 3 divides the frequencies of long waves, keeps those of short ones, and ramps between.
@@ -171,6 +189,12 @@ private:
   }
 
   void writeScales() {
+    if (family == "minicpm") {
+      real("embedding_scale", "scale_emb");
+      writer.add(key("residual_scale"),
+                 float(config["scale_depth"].get<double>() / std::sqrt(config["num_hidden_layers"].get<double>())));
+      writer.add(key("logit_scale"), float(config["hidden_size"].get<double>() / config["dim_model_base"].get<double>()));
+    }
     real("embedding_scale", "embedding_multiplier");
     real("residual_scale", "residual_multiplier");
     real("logit_scale", "logits_scaling");
@@ -212,6 +236,10 @@ private:
                                                               {"mlp.shared_experts.gate_proj", "ffn_gate_shexp"},
                                                               {"mlp.shared_experts.up_proj", "ffn_up_shexp"},
                                                               {"mlp.shared_experts.down_proj", "ffn_down_shexp"},
+                                                              {"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
+                                                              {"mlp.shared_expert.up_proj", "ffn_up_shexp"},
+                                                              {"mlp.shared_expert.down_proj", "ffn_down_shexp"},
+                                                              {"mlp.shared_expert_gate", "ffn_gate_inp_shexp"},
                                                               {"mlp.gate", "ffn_gate_inp"},
                                                               {"mlp.experts.down_proj", "ffn_down_exps"}};
     const auto known = kNames.find(rest.str());
@@ -249,7 +277,10 @@ private:
     }
     if (interleaved && (stem.ends_with("q_proj") || stem.ends_with("k_proj")))
       bytes = interleaveHeads(tensor, stem.ends_with("q_proj") ? heads : kvHeads);
-    writer.addTensor(name, tensor.format, tensor.shape, std::move(bytes));
+    std::vector<int64_t> shape(tensor.shape.begin(), tensor.shape.end());
+    if (stem.ends_with("shared_expert_gate")) // its one row is a vector
+      shape.erase(shape.begin());
+    writer.addTensor(name, tensor.format, shape, std::move(bytes));
     return llvm::Error::success();
   }
 

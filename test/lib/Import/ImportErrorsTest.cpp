@@ -10,8 +10,8 @@ namespace {
 TEST_F(ImportTest, RefusesOtherArchitectures) {
   const std::string message = refusal(SmallModel("mamba"));
   EXPECT_MESSAGE(message, path("model.gguf"));
-  EXPECT_MESSAGE(message, "general.architecture expects one of deepseek2, gemma2, gemma3, gpt2, granite, llama, olmo2, "
-                          "phi3, qwen2, qwen3, qwen3moe, smollm3, stablelm, but got 'mamba'");
+  EXPECT_MESSAGE(message, "general.architecture expects one of deepseek2, gemma2, gemma3, gpt2, granite, llama, minicpm, olmo2, "
+                          "phi3, qwen2, qwen2moe, qwen3, qwen3moe, smollm3, stablelm, but got 'mamba'");
 }
 
 TEST_F(ImportTest, RefusesFilesThatAreNoModels) {
@@ -71,7 +71,15 @@ TEST_F(ImportTest, RefusesFeaturesByName) {
   EXPECT_MESSAGE(refusal(SmallModel().key("use_parallel_residual", true)), "a parallel residual");
   EXPECT_MESSAGE(refusal(SmallModel().key("final_logit_softcapping", -30.0f)), "expects a number of at least 0");
   EXPECT_MESSAGE(refusal(SmallModel().key("rope.scaling.type", "longrope")),
-                 "llama.rope.scaling.type expects none, linear or yarn, but got 'longrope'");
+                 "llama.rope.scaling.type expects longrope, and tensors rope_factors_long.weight and "
+                 "rope_factors_short.weight, but got 'longrope' without them");
+  EXPECT_MESSAGE(refusal(SmallModel().key("rope.scaling.type", "ntk")),
+                 "llama.rope.scaling.type expects none, linear, longrope or yarn, but got 'ntk'");
+  EXPECT_MESSAGE(refusal(SmallModel("minicpm").key("embedding_scale", 12.0f).key("logit_scale", 9.0f)),
+                 "minicpm.residual_scale expects a factor, which early files of this family lack, but got none");
+  SmallModel divided;
+  divided.tensors["rope_factors_long.weight"] = {4};
+  EXPECT_MESSAGE(refusal(divided), "expects a tensor 'rope_factors_short.weight'");
   EXPECT_MESSAGE(refusal(SmallModel().key("new_trick", 1.0f)), "llama.new_trick");
   EXPECT_EQ(refusal(SmallModel().key("expert_count", uint32_t(0)).key("attention.causal", true)), "");
 }

@@ -151,8 +151,8 @@ TEST_P(AdaptedFiles, GiveTheLogitsOfTheSum) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Generated, AdaptedFiles,
-                         ::testing::Values("llama-all-biases", "mistral", "qwen2", "qwen3", "qwen3-moe", "gemma2", "gemma3",
-                                           "phi3", "olmo2", "stablelm", "granite", "smollm3", "mixtral", "deepseek-v2"),
+                         ::testing::Values("llama-all-biases", "mistral", "qwen2", "qwen3", "qwen3-moe", "qwen2-moe", "gemma2",
+                                           "gemma3", "phi3", "olmo2", "stablelm", "granite", "smollm3", "mixtral", "deepseek-v2", "minicpm"),
                          nameOf);
 
 /// Files of the bare model, as the first ones of GPT-2 are, lack the root that adapters name.

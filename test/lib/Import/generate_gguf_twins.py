@@ -22,9 +22,10 @@ import numpy
 import generate_variants as variants
 
 FAMILIES = {"mistral": "llama", "mixtral": "llama", "gemma3_text": "gemma3", "qwen3_moe": "qwen3moe",
+            "qwen2_moe": "qwen2moe",
             "deepseek_v2": "deepseek2", "deepseek_v3": "deepseek2"}
-NONE = ("gpt2", "phi3-long", "phi3-beyond", "llama-gelu", "gemma2-caps", "smollm3-list", "qwen3-moe-dense-layer",
-        "qwen2-moe", "baichuan", "minicpm", "mimo", "deepseek-v3-halves")
+NONE = ("gpt2", "llama-gelu", "gemma2-caps", "smollm3-list", "qwen3-moe-dense-layer",
+        "qwen2-moe-sparse-steps", "baichuan", "mimo", "deepseek-v3-halves")
 
 
 class Twin:
@@ -36,7 +37,7 @@ class Twin:
         arch = next(arch for arch, name in gguf.MODEL_ARCH_NAMES.items() if name == family)
         self.names = gguf.get_tensor_name_map(arch, self.config["num_hidden_layers"])
         self.writer = gguf.GGUFWriter(path, family)
-        self.turned = family in ("llama", "granite", "smollm3")
+        self.turned = family in ("llama", "granite", "smollm3", "minicpm")
         self.whole_norms = family.startswith("gemma")
         self.heads, self.kv_heads = self.config["num_attention_heads"], self.config["num_key_value_heads"]
         self.size = self.config.get("head_dim") or self.config["hidden_size"] // self.heads
@@ -54,6 +55,7 @@ class Twin:
                               ("embedding_length", "hidden_size"), ("block_count", "num_hidden_layers"),
                               ("feed_forward_length", "intermediate_size"),
                               ("expert_feed_forward_length", "moe_intermediate_size"),
+                              ("expert_shared_feed_forward_length", "shared_expert_intermediate_size"),
                               ("expert_count", "num_experts"), ("expert_count", "n_routed_experts"),
                               ("expert_count", "num_local_experts"), ("expert_used_count", "num_experts_per_tok"),
                               ("layer_norm_rms_eps", "rms_norm_eps"), ("layer_norm_eps", "layer_norm_eps"),
@@ -73,6 +75,10 @@ class Twin:
             writer.add_key_length(self.size)
             writer.add_value_length(self.size)
         self.write_rope()
+        if self.kind == "minicpm":
+            self.writer.add_embedding_scale(config["scale_emb"])
+            self.writer.add_residual_scale(config["scale_depth"] / config["num_hidden_layers"] ** 0.5)
+            self.writer.add_logit_scale(config["hidden_size"] / config["dim_model_base"])
 
     def write_latents(self):
         config, writer = self.config, self.writer
@@ -96,7 +102,7 @@ class Twin:
             writer.add_expert_weights_norm(config["norm_topk_prob"])
 
     def write_rope(self):
-        rope = self.config["rope_parameters"]
+        rope = self.config.get("rope_parameters", {"rope_theta": 10000.0})
         if "full_attention" in rope:
             self.writer.add_rope_freq_base_swa(rope["sliding_attention"]["rope_theta"])
             rope = rope["full_attention"]
@@ -110,12 +116,23 @@ class Twin:
                 self.writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
                 if self.latent:
                     self.writer.add_rope_scaling_yarn_log_mul(0.1 * rope["mscale_all_dim"])
+        if kind == "longrope":
+            self.write_long_rope(rope)
         if kind == "llama3":
             waves = 2 * numpy.pi * rope["rope_theta"] ** (numpy.arange(0, self.size, 2) / self.size)
             low, high = rope["low_freq_factor"], rope["high_freq_factor"]
             smooth = ((rope["original_max_position_embeddings"] / waves - low) / (high - low)).clip(0, 1)
             factors = 1 / ((1 - smooth) / rope["factor"] + smooth)
             self.writer.add_tensor("rope_freqs.weight", factors.astype(numpy.float32))
+
+    def write_long_rope(self, rope):
+        original = rope["original_max_position_embeddings"]
+        factor = self.config["max_position_embeddings"] / original
+        self.writer.add_rope_scaling_orig_ctx_len(original)
+        self.writer.add_rope_scaling_attn_factors(
+            numpy.sqrt(1 + numpy.log(factor) / numpy.log(original)).item() if factor > 1 else 1.0)
+        for name, tensor in (("long", gguf.MODEL_TENSOR.ROPE_FACTORS_LONG), ("short", gguf.MODEL_TENSOR.ROPE_FACTORS_SHORT)):
+            self.writer.add_tensor(gguf.TENSOR_NAMES[tensor] + ".weight", numpy.array(rope[name + "_factor"], numpy.float32))
 
     def put(self, name, values, plain=False):
         if self.config["dtype"] == "bfloat16" and not plain:
@@ -134,6 +151,8 @@ class Twin:
     def write_tensor(self, entry):
         name, values = entry[0], variants.tensor(entry, self.config["dtype"] == "bfloat16")
         name = name.replace("e_score_correction_bias", "e_score_correction.bias")
+        if name.endswith("shared_expert_gate.weight"):
+            values = values[0]
         if name.endswith("experts.gate_up_proj"):
             for part, half in zip(("gate_proj", "up_proj"), numpy.split(values, 2, axis=1)):
                 self.put(self.name_of(name.replace("gate_up_proj", part)) + ".weight", half)
