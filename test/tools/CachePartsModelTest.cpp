@@ -188,6 +188,7 @@ INSTANTIATE_TEST_SUITE_P(
     Caches, CachePartsTest,
     ::testing::Values(std::tuple("lavapipe", "", 16),
                       std::tuple("generic", "", 16),
-                      std::tuple("lavapipe", "llm-quantize-kv{bits=8},", 16)));
+                      std::tuple("lavapipe", "llm-quantize-kv{bits=8},", 16),
+                      std::tuple("lavapipe", "llm-quantize-kv{attention=8},", 16)));
 
 } // namespace

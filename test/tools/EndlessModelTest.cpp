@@ -128,6 +128,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         std::tuple("", "lavapipe", 1e-3), std::tuple("", "generic", 1e-3),
         std::tuple("llm-quantize-kv{bits=8},", "lavapipe", 8e-3),
+        std::tuple("llm-quantize-kv{attention=8},", "generic", 2e-2),
         std::tuple("llm-quantize-kv{bits=4},", "lavapipe", 8e-2)));
 
 TEST_F(EndlessTest, GuessesChangeNoToken) {
