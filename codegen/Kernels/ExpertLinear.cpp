@@ -185,7 +185,7 @@ void ExpertKernel::build() {
   if (slices > 1)
     sum = b.reduceAll({sum}, slices, /*stride=*/8)[0];
   const auto finish = [&] {
-    Value at = b.add(b.mul(line, spec.n), column);
+    Value at = b.add(b.mul(line, spec.rowLength()), column);
     if (spec.residual)
       sum = b.add(sum, b.load(binding("residual"), at));
     b.store(sum, binding("y"), at);
@@ -222,6 +222,7 @@ FailureOr<ExpertLinearSpec> ExpertLinearSpec::fromAttr(DictionaryAttr attr,
   reader.read("residual", spec.residual);
   reader.maybe("first", spec.first, 0);
   reader.maybe("of", spec.of, 1);
+  reader.maybe("stride", spec.stride, 1);
   if (failed(reader.finish()))
     return failure();
   const auto known = sprig::quant::formatOfName(format);
@@ -241,6 +242,9 @@ FailureOr<ExpertLinearSpec> ExpertLinearSpec::fromAttr(DictionaryAttr attr,
     reader.fail("expects experts among the " + Twine(spec.of) +
                 " of all, but got " + Twine(spec.experts) + " from " +
                 Twine(spec.first));
+  if (spec.stride && spec.stride < spec.n)
+    reader.fail("expects a stride of at least n = " + Twine(spec.n) +
+                ", but got " + Twine(spec.stride));
   if (spec.residual && !spec.combine)
     reader.fail("expects a residual only with combine");
   if (reader.bad())
@@ -260,6 +264,7 @@ DictionaryAttr ExpertLinearSpec::toAttr(MLIRContext *context) const {
       .flag("residual", residual)
       .add("first", first)
       .add("of", of)
+      .add("stride", stride)
       .done();
 }
 
@@ -275,6 +280,8 @@ ExpertLinearSpec::interface(const TargetProfile &profile,
       residual ? " residual" : "", slices);
   if (of)
     interface.key += llvm::formatv(" first {0} of {1}", first, of);
+  if (stride)
+    interface.key += llvm::formatv(" stride {0}", stride);
   interface.name = KernelInterface::nameFor(
       llvm::formatv("experts_{0}_{1}x{2}", StringRef(info.name).lower(), n, k),
       interface.key);
@@ -294,13 +301,18 @@ ExpertLinearSpec::interface(const TargetProfile &profile,
   const auto bind = [&](const char *role, Access access, int64_t numbers) {
     interface.bindings.push_back({role, access, uint64_t(numbers) * 4, true});
   };
+  // Rows whose last one begins further on, and ends where it does.
+  const auto bindRows = [&](const char *role, Access access, int64_t rows) {
+    bind(role, access, rows * rowLength());
+    interface.bindings.back().shorter = uint64_t(rowLength() - n) * 4;
+  };
   bind("x", Access::Read, each ? top * k : k);
   bind("ids", Access::Read, top);
   if (combine)
     bind("combine", Access::Read, top);
   if (residual)
-    bind("residual", Access::Read, n);
-  bind("y", Access::Write, combine ? n : top * n);
+    bindRows("residual", Access::Read, 1);
+  bindRows("y", Access::Write, combine ? 1 : top);
   interface.workgroup = {8 * slices, 1, 1};
   interface.groups[0] = {uint32_t((n + 7) / 8), 0};
   interface.groups[1] = {1, 1};

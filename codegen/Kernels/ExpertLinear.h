@@ -5,7 +5,8 @@
 // `top` experts of a token, combine? = the products of a token are summed, each
 // times its weight, residual? is added (with combine), first?, of?: the kernel
 // has the experts [first, first + X) of so many, and leaves the rows of y that
-// are of others alone, or sums without them}.
+// are of others alone, or sums without them, stride?: n are rows of experts that have so many, and rows of y and the
+// residual are as long}.
 //
 // Bindings, in this order: the planes of the weights, [X · n][k] in the layout
 // tiled<rows=8>, named "weight.<plane>"; the format's table, if it has one; "x" f32 [T][k] or [T][top][k]; "ids"
@@ -30,6 +31,9 @@ struct ExpertLinearSpec {
   int64_t n = 0, k = 0, experts = 0, top = 1;
   bool each = false, combine = false, residual = false;
   int64_t first = 0, of = 0; ///< of 0: as many as `experts`
+  int64_t stride = 0;        ///< 0: n
+
+  int64_t rowLength() const { return stride ? stride : n; }
 
   static FailureOr<ExpertLinearSpec> fromAttr(DictionaryAttr spec,
                                               EmitError emitError);

@@ -1,5 +1,6 @@
 // Experts: which a token goes to, and the products with their weights alone.
 #include "codegen/Kernels/AdapterChoice.h"
+#include "codegen/Kernels/BlockCodec.h"
 #include "codegen/Kernels/ExpertLinear.h"
 #include "codegen/Kernels/Route.h"
 #include "codegen/Lowering/OpLowerings.h"
@@ -49,26 +50,35 @@ LogicalResult lowerAdapterChoice(ProgramLowering &p, AdapterChoiceOp op) {
                     operands, rows, "adapter");
 }
 
-/// How many of the experts one kernel takes: all, or fewer where no binding can
-/// span them. The failure is reported.
-FailureOr<int64_t> expertsOfAPart(ProgramLowering &p, ExpertLinearOp op,
-                                  const ExpertLinearSpec &spec) {
+/// What one kernel takes: all experts, or fewer where no binding can span them; or rows of one.
+struct ExpertPart {
+  int64_t experts, rows;
+};
+
+/// The failure is reported.
+FailureOr<ExpertPart> partOf(ProgramLowering &p, ExpertLinearOp op,
+                             const ExpertLinearSpec &spec) {
   FailureOr<KernelInterface> interface =
       spec.interface(p.profile(), [&] { return op.emitOpError(); });
   if (failed(interface))
     return failure();
-  const int64_t fit =
-      p.rowsWithin(*interface, spec.experts * spec.n) / spec.n;
+  const int64_t rows = p.rowsWithin(*interface, spec.experts * spec.n);
+  const int64_t fit = rows / spec.n;
   if (fit == spec.experts)
-    return fit;
+    return ExpertPart{fit, spec.n};
   // Parts start at rows at which any part of a weight may.
-  const int64_t step = ProgramLowering::kRowsOfAPart /
-                       std::gcd(ProgramLowering::kRowsOfAPart, spec.n);
+  constexpr int64_t unit = ProgramLowering::kRowsOfAPart;
+  const int64_t step = unit / std::gcd(unit, spec.n);
   if (fit / step)
-    return fit / step * step;
+    return ExpertPart{fit / step * step, spec.n};
+  const bool inRows =
+      spec.n % unit == 0 && !BlockCodec::find(spec.format)->inOneBinding();
+  if (inRows && rows / unit)
+    return ExpertPart{1, rows / unit * unit};
   return op.emitOpError("expects experts of which ")
-         << step << " fit a binding of target '" << p.profile().name
-         << "', but each is " << spec.n << "x" << spec.k
+         << (inRows ? std::to_string(unit) + " rows" : std::to_string(step))
+         << " fit a binding of target '"
+         << p.profile().name << "', but each is " << spec.n << "x" << spec.k
          << "; numbers of fewer bits (--quantize) may fit";
 }
 
@@ -106,45 +116,53 @@ LogicalResult lowerExpertLinear(ProgramLowering &p, ExpertLinearOp op) {
     inputs.push_back({"combine", p.view(op.getCombine())});
   }
   Value sum = op.getResidual() ? p.view(op.getResidual()) : Value();
-  FailureOr<int64_t> part = expertsOfAPart(p, op, spec);
+  FailureOr<ExpertPart> part = partOf(p, op, spec);
   if (failed(part))
     return failure();
 
   // A tensor that no binding can span is read in parts, each by the tokens whose
   // experts are in it. Sums go from part to part as residuals.
-  const int64_t all = spec.experts, top = spec.top;
+  const int64_t all = spec.experts, top = spec.top, N = spec.n;
   const uint64_t bytes =
       uint64_t(p.paddedRows(rows) * ProgramLowering::rowElements(op.getResult())) *
       4;
   Value y;
-  for (spec.first = 0; spec.first < all; spec.first += *part) {
-    spec.experts = std::min(*part, all - spec.first);
-    spec.of = *part == all ? 0 : all;
+  for (spec.first = 0; spec.first < all; spec.first += part->experts) {
+    spec.experts = std::min(part->experts, all - spec.first);
+    spec.of = part->experts == all ? 0 : all;
     spec.residual = bool(sum);
-    FailureOr<WeightOperand> own = p.rowsOfWeight(
-        op.getWeight(), spec.first * spec.n, spec.experts * spec.n, op);
-    if (failed(own))
-      return failure();
-    SmallVector<Operand> operands = own->named("weight");
-    // Of the weights a token reads what its experts have.
-    for (Operand &plane : operands)
-      plane.touched = int64_t(plan::getViewBytes(plane.view)) / spec.experts *
-                      std::min(spec.experts, top * rows);
-    llvm::append_range(operands, inputs);
-    if (sum)
-      operands.push_back({"residual", sum});
-    const bool last = spec.first + *part >= all;
+    const bool last = spec.first + part->experts >= all;
     if (!y || spec.combine)
       y = last || !spec.combine ? p.allocate(op.getResult(), rows)
                                 : p.scratch("experts", bytes);
-    operands.push_back({"y", y});
+    for (int64_t row = 0; row < N; row += part->rows) {
+      spec.n = std::min(part->rows, N - row);
+      spec.stride = part->rows == N ? 0 : N;
+      const auto columns = [&](Value view) {
+        const uint64_t size = uint64_t(plan::getViewBytes(view)), at = uint64_t(row) * 4;
+        return part->rows == N ? view : p.slice(view, at, size - at);
+      };
+      FailureOr<WeightOperand> own = p.rowsOfWeight(
+          op.getWeight(), spec.first * N + row, spec.experts * spec.n, op);
+      if (failed(own))
+        return failure();
+      SmallVector<Operand> operands = own->named("weight");
+      // Of the weights a token reads what its experts have.
+      for (Operand &plane : operands)
+        plane.touched = int64_t(plan::getViewBytes(plane.view)) / spec.experts *
+                        std::min(spec.experts, top * rows);
+      llvm::append_range(operands, inputs);
+      if (sum)
+        operands.push_back({"residual", columns(sum)});
+      operands.push_back({"y", columns(y)});
+      const int64_t share = top * spec.n * spec.k * rows * spec.experts / all;
+      if (failed(p.dispatch(op, ExpertLinearSpec::kFamily,
+                            spec.toAttr(p.context()), operands, rows,
+                            spec.combine ? "experts, sum" : "experts", share)))
+        return failure();
+    }
     if (spec.combine)
       sum = y;
-    const int64_t share = top * spec.n * spec.k * rows * spec.experts / all;
-    if (failed(p.dispatch(op, ExpertLinearSpec::kFamily,
-                          spec.toAttr(p.context()), operands, rows,
-                          spec.combine ? "experts, sum" : "experts", share)))
-      return failure();
   }
   return success();
 }

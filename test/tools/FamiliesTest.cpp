@@ -99,12 +99,18 @@ TEST_P(VariantsInParts, LogitsAreThoseOfTransformers) {
   options.context = 64;
   options.widths = {1, 16};
   options.cacheBits = 32;
-  options.largestBinding = 1 << 19; // two experts in F32 of eight
+  // Two experts in F32 of eight; half of one of two.
+  options.largestBinding = 1 << 19;
   expectLogits(checkpoint, options);
 }
 INSTANTIATE_TEST_SUITE_P(Generated, VariantsInParts,
-                         ::testing::Values("deepseek-v3-wide"),
-                         [](const auto &) { return "Experts"; });
+                         ::testing::Values("deepseek-v3-wide",
+                                           "qwen3-moe-wide"),
+                         [](const auto &info) {
+                           return llvm::StringRef(info.param) == "qwen3-moe-wide"
+                                      ? "RowsOfExperts"
+                                      : "Experts";
+                         });
 
 /// Checkpoints of compressed-tensors: weights in 4 bits, and products of 8-bit
 /// integers.

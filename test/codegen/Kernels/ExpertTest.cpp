@@ -254,6 +254,9 @@ TEST(ExpertLinear, Refuses) {
   refuse("expert_linear kernel expects experts among the 3 of all, but got 2 "
          "from 2");
   spec.of = spec.first = 0;
+  spec.stride = 8;
+  refuse("expert_linear kernel expects a stride of at least n = 12, but got 8");
+  spec.stride = 0;
   spec.format = Format::Q4_0;
   spec.k = 40;
   refuse("expert_linear kernel expects k to be a multiple of the block of "

@@ -1,7 +1,7 @@
 // RUN: llm-opt --llm-lower-to-plan="targets=generic widths=1 context=16 logits-widths=0" %s | FileCheck %s
 // RUN: llm-opt --llm-lower-to-plan="targets=generic widths=1 context=16 logits-widths=0 largest-binding=1073741824" %s | FileCheck %s
 // RUN: llm-opt --llm-lower-to-plan="targets=rdna3 widths=1 context=16 logits-widths=0" %s | FileCheck %s --check-prefix=WHOLE
-// RUN: not llm-opt --llm-lower-to-plan="targets=rdna3 widths=1 context=16 largest-binding=2097152" %s 2>&1 | FileCheck %s --check-prefix=SMALL
+// RUN: llm-opt --llm-lower-to-plan="targets=rdna3 widths=1 context=16 logits-widths=0 largest-binding=2097152" %s | FileCheck %s --check-prefix=HALVES
 
 // The generic target promises bindings of 128 MiB. Codes of 64 experts of 2048x2048 in 8 bits take 256 MiB: a part has 32.
 // Sums go from part to part; rows of a token's experts are written by the part that has the expert.
@@ -36,4 +36,13 @@ module attributes {llm.model = {architecture = "qwen3moe", context = 16, layers 
 // WHOLE-COUNT-2: plan.dispatch @experts_
 // WHOLE-NOT: plan.dispatch @experts_
 
-// SMALL: expects experts of which 1 fit a binding of target 'rdna3', but each is 2048x2048
+// Codes of one expert take 4 MiB, in bindings of 2: half of its rows at a time.
+// HALVES: plan.program @sample_1
+// HALVES: plan.weight @up.weight at 16777216 bytes 2097152
+// HALVES: plan.dispatch @experts_q8_0_1024x2048_{{.*}} "experts"
+// HALVES: plan.weight @up.weight at 18874368 bytes 2097152
+// HALVES: plan.dispatch @experts_q8_0_1024x2048_{{.*}} "experts"
+// HALVES: plan.weight @up.weight at 20971520 bytes 2097152
+// HALVES-COUNT-126: "experts" {
+// HALVES-COUNT-128: "experts, sum" {
+// HALVES-NOT: plan.dispatch @experts_

@@ -202,6 +202,9 @@ VARIANTS = [
         hidden_size=256, intermediate_size=384, q_lora_rank=160, kv_lora_rank=160, qk_nope_head_dim=32, qk_rope_head_dim=16,
         v_head_dim=32, n_routed_experts=8, num_experts_per_tok=3, n_group=4, topk_group=2, n_shared_experts=1,
         moe_intermediate_size=256, num_hidden_layers=2, num_nextn_predict_layers=0)),
+    of("qwen3_moe", "qwen3-moe-wide", **base(
+        hidden_size=512, head_dim=16, moe_intermediate_size=512, num_experts=2, num_experts_per_tok=1, norm_topk_prob=True,
+        num_hidden_layers=1)),
     of("deepseek_v3", "deepseek-v3", **latents(q_lora_rank=24, n_routed_experts=8, num_experts_per_tok=3, n_group=4,
                                                topk_group=2, n_shared_experts=1, num_nextn_predict_layers=0)),
     of("deepseek_v3", "deepseek-v3-one-group", **latents(n_group=1, topk_group=1, num_nextn_predict_layers=0)),
