@@ -162,7 +162,7 @@ int main(int argc, char **argv) {
   CLI::App app("Evaluates a model: perplexity over a text, logits of tokens, distance from another model.", "llm-eval");
   app.footer(kExamples);
   app.set_version_flag("--version", "llm-eval (Sprig) " SPRIG_VERSION);
-  app.add_option("model", arguments.model, "A .sprig (on the device); IR or a .gguf (on the CPU reference)")
+  app.add_option("model", arguments.model, "A .sprig (on the device); IR, a .gguf or a Hugging Face folder (on the CPU reference)")
       ->required();
   auto *text = app.add_option("--text", arguments.text.file, "A text to measure perplexity on");
   app.add_option("--skip-chars", arguments.text.skipChars, "Characters to leave out at its beginning")

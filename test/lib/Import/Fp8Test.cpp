@@ -84,6 +84,13 @@ TEST_F(Fp8, EveryWayToStoreScales) {
 
 TEST_F(Fp8, Experts) { expectSame("qwen3-moe-dense-layer", kSchemes[0]); }
 TEST_F(Fp8, LatentAttention) { expectSame("deepseek-v3", kSchemes[0]); }
+// Packed rows, norms beside, shared experts: a scale a block, a row, and one for all.
+TEST_F(Fp8, OtherFamilies) {
+  for (const char *variant : {"phi3", "qwen2-moe", "gemma3", "smollm3", "deepseek-v2", "stablelm-bias"})
+    for (const Fp8Scheme *scheme : {&kSchemes[0], &kSchemes[2], &kSchemes[3]})
+      expectSame(variant, *scheme);
+}
+
 // Rows of whole units keep their codes (lib/Quant/Affine.h), others become numbers.
 TEST_F(Fp8, RowsThatKeepTheirCodes) {
   for (const Fp8Scheme *scheme : {&kSchemes[1], &kSchemes[2], &kSchemes[3], std::end(kSchemes) - 1})
