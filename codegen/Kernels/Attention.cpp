@@ -47,6 +47,7 @@ FailureOr<AttentionSpec> AttentionSpec::fromAttr(DictionaryAttr attr,
   reader.maybe("block_local", spec.blocks.local, 1);
   reader.maybe("block_first", spec.blocks.first, 0);
   reader.maybe("block_stride", spec.blocks.stride, 0);
+  reader.maybe("group", spec.group, 0);
   reader.read("integers", spec.integers);
   reader.maybe("part", spec.cache.part, 0);
   if (spec.integers && (spec.kv != "i8" || spec.headSize > kExactHead))
@@ -97,6 +98,7 @@ DictionaryAttr AttentionSpec::toAttr(MLIRContext *context) const {
       .add("block_local", blocks ? blocks.local : 0)
       .add("block_first", blocks.first)
       .add("block_stride", blocks.stride)
+      .add("group", group)
       .flag("integers", integers)
       .add("part", cache.part)
       .done();
@@ -122,6 +124,8 @@ int64_t AttentionSpec::groupHeads() const {
   // Integers have codes and scales of weights beside the sums.
   int64_t most = std::min(
       ratio, std::clamp<int64_t>(2048 / headSize, 1, integers ? 4 : 8));
+  if (group)
+    most = std::min(most, group);
   while (ratio % most)
     --most;
   return most;
@@ -185,6 +189,8 @@ AttentionSpec::interface(const TargetProfile &profile,
       "{13}",
       heads, kvHeads, headSize, kv, capacity, scale, softcap, window, sinks,
       split, tokens, parts, tree, lanes ? "lanes" : "shared");
+  if (group)
+    interface.key += llvm::formatv(" group {0}", group);
   if (valueSize)
     interface.key += llvm::formatv(" values {0}", valueSize);
   if (bias)

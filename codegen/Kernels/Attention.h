@@ -11,7 +11,7 @@
 // a step whose rows are the nodes of a tree, bias? = scores fall with the distance
 // (ALiBi, arXiv 2108.12409), hidden? = first positions that no token sees, block_size?, block_local?, block_first?,
 // block_stride?: blocks of positions that a token sees (#llm.blocks); chunks in
-// which it sees none are skipped, integers? = products of 8-bit integers over a
+// which it sees none are skipped, group? = query heads of a key head that one workgroup serves at most, integers? = products of 8-bit integers over a
 // cache of i8, part? = slots of a part of the cache, where
 // one binding does not span it (KvFormat.h)}. Bindings: q f32 [T][H·E]; control; keys, values of
 // the layer's cache (KvFormat.h); y f32 [T][H·EV]; with `parts` also the partial
@@ -60,6 +60,7 @@ struct AttentionSpec {
   int64_t split = 0, tokens = 1, parts = 0, tree = 0;
   int64_t valueSize = 0; ///< 0: headSize
   int64_t hidden = 0;    ///< first positions that no token sees
+  int64_t group = 0;     ///< query heads a workgroup at most; 0: up to eight
   bool bias = false;
   bool integers = false;
   BlockShape blocks;

@@ -19,6 +19,7 @@ AttentionSchedule::from(const TargetProfile &profile, EmitError emitError) {
   } numbers[] = {{"numbers", &schedule.numbers, 1, 1 << 16},
                  {"deep_numbers", &schedule.deepNumbers, 0, 1 << 16},
                  {"code_numbers", &schedule.codeNumbers, 0, 1 << 16},
+                 {"group_numbers", &schedule.groupNumbers, 0, 1 << 16},
                  {"groups", &schedule.groups, 1, 1 << 16},
                  {"append", &schedule.append, 0, 1},
                  {"texels", &schedule.texels, 0, 1},

@@ -7,6 +7,8 @@
 //            kDeep positions), where it pays to compile more code; 0: numbers
 //   code_numbers  the same over caches in integers that are multiplied as
 //            floats, whose scales take registers, too; 0: numbers
+//   group_numbers  query heads × head size that one workgroup serves at most,
+//            unless they are multiplied as integers; 0: as many as elsewhere
 //   groups   workgroups that keep the device busy without splitting the cache
 //   word     bits of the integers that the cache is read in: 32 or 64
 //   append   1: queries, keys and values are rotated and appended by the
@@ -23,7 +25,7 @@ namespace mlir::llm {
 
 struct AttentionSchedule {
   int64_t numbers = 512, groups = 128, word = 32, texels = 0,
-          deepNumbers = 0, codeNumbers = 0, append = 0;
+          deepNumbers = 0, codeNumbers = 0, groupNumbers = 0, append = 0;
   static constexpr int64_t kWide = 32, kDeep = 4096;
 
   static FailureOr<AttentionSchedule> from(const TargetProfile &profile,

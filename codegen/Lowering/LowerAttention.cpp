@@ -20,6 +20,12 @@ LogicalResult chooseSplits(ProgramLowering &p, AttentionSpec &spec,
       AttentionSchedule::from(p.profile(), [&] { return op->emitOpError(); });
   if (failed(schedule))
     return failure();
+  if (schedule->groupNumbers && !spec.integers &&
+      spec.lanesAlongHead(p.profile())) {
+    const int64_t most =
+        std::max<int64_t>(1, schedule->groupNumbers / spec.headSize);
+    spec.group = most < spec.groupHeads() ? most : 0;
+  }
   spec.split = AttentionSpec::splitFor(spec.capacity);
   // The nodes of a tree read different slots.
   spec.tokens = spec.tree ? 1 : spec.tokensFor(p.width(), p.profile());

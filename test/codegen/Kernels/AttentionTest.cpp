@@ -219,6 +219,22 @@ TEST(Attention, TilesOverIntegersFitTheRegisters) {
   EXPECT_EQ(codes.tokensFor(64, *rdna3), 2);
 }
 
+// Fewer query heads share the loads of a key head.
+TEST(Attention, PartsOfAGroup) {
+  SKIP_WITHOUT_DEVICE();
+  for (StringRef target : {StringRef(deviceProfile().name), StringRef("generic")}) {
+    AttentionSpec spec = shape(8, 2, 64, 160);
+    EXPECT_EQ(spec.groupHeads(), 4);
+    spec.split = 64, spec.group = 3;
+    EXPECT_EQ(spec.groupHeads(), 2);
+    for (uint32_t width : {1u, 7u}) {
+      spec.tokens = spec.tokensFor(width, profile(target));
+      check({spec, 130, width}, profile(target), width);
+      check({apart(spec, width), 70, width}, profile(target), width);
+    }
+  }
+}
+
 TEST(Attention, GroupsFollowTheContext) {
   SKIP_WITHOUT_DEVICE();
   AttentionSpec spec = shape(9, 3, 64, 2048);
