@@ -108,7 +108,7 @@ with tempfile.TemporaryDirectory() as folder:
         share = (whole["bytes"] - pruned["bytes"]) / gone
         read, time = 1 - pruned["read"] / whole["read"], 1 - statistics.median(times)
         print(f"| {spec} | {pruned['bytes'] / 1e6:.2f} | {gone / 1e6:.2f} | {100 * share:.2f} % | {pruned['kv']:.0f} "
-              f"| −{100 * read:.1f} % | −{100 * time:.1f} % |", flush=True)
+              f"| {-100 * read:+.1f} % | {-100 * time:+.1f} % |", flush=True)
         check(abs(share - 1) <= 0.01, f"{spec}: the package lost {100 * share:.2f} % of the parameters' bytes")
         check(pruned["kv"] == pruned["kv planned"], f"{spec}: a token's cache is {pruned['kv']:.0f} bytes, its heads "
                                                     f"{pruned['kv planned']}")
