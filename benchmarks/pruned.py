@@ -6,7 +6,8 @@ usage: pruned.py [--model X.gguf] [--prune ffn:0.2,heads:0.34,…] [--rounds 4] 
 Every package is of one model, for lavapipe. What a shape takes from the package is compared with the bytes of the
 parameters that its IR lacks (within 1 %), the cache with the layers and heads that are left, and the time of a decoded
 token with the share of the bytes read that went (at least 0.8 of it). Times are of the processor, the whole model and
-the pruned one in turn, A-B-B-A, in one process, and the least of each counts. What goes is chosen at random: it does not change how fast the rest is.
+the pruned one in turn, A-B-B-A, in one process, and the least of each counts. What goes is chosen at random: it does not
+change how fast the rest is.
 Exits 1 where something is not so.
 """
 import argparse
