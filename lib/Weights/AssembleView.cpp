@@ -5,6 +5,7 @@
 #include "lib/Weights/SparseRow.h"
 #include "lib/Weights/WeightTypes.h"
 
+#include <cmath>
 #include <mutex>
 
 namespace mlir::llm::weights {
@@ -78,6 +79,27 @@ Format rowFormat(RankedTensorType type, const AssembleParts &parts) {
   if (affine.kind == quant::AffineFormat::Kind::Minimum)
     exact &= parts.zeros.front()->format() == scale;
   return exact ? *format : Format::F32;
+}
+
+std::vector<float> all(const WeightExpr &expr) {
+  std::vector<float> values(size_t(expr.rows() * expr.columns()));
+  expr.decode(0, expr.rows(), values.data());
+  return values;
+}
+
+/// One scale that is not finite would make every logit NaN.
+LogicalResult checkFinite(AssembleOp op, Value scale, const WeightExpr &expr) {
+  const std::vector<float> values = all(expr);
+  const auto bad =
+      llvm::find_if(values, [](float value) { return !std::isfinite(value); });
+  if (bad == values.end())
+    return success();
+  InFlightDiagnostic error = op.emitOpError("expects finite scales, but got ");
+  error << (std::isnan(*bad) ? "NaN" : "an infinity") << " at "
+        << (bad - values.begin());
+  if (auto weight = scale.getDefiningOp<WeightOp>(); weight && weight.getKey())
+    error << " of tensor '" << *weight.getKey() << "'";
+  return error;
 }
 
 class Assembled final : public WeightExpr {
@@ -271,12 +293,6 @@ private:
                       std::end(quant::kIQ4Values));
   }
 
-  static std::vector<float> all(const WeightExpr &expr) {
-    std::vector<float> values(size_t(expr.rows() * expr.columns()));
-    expr.decode(0, expr.rows(), values.data());
-    return values;
-  }
-
   /// GPTQ and AWQ store [groups, N]; packed checkpoints [N, groups].
   std::vector<float> groupValues(const WeightExpr &given, ScaleType type,
                                  const Level &level) const {
@@ -371,8 +387,8 @@ LogicalResult Assembled::check(AssembleOp op) {
              << K - 1 << " in the order, but got " << column;
 
   size_t nextZero = 0;
-  for (auto [spec, given] :
-       llvm::zip_equal(element.getLevels(), parts.scales)) {
+  for (auto [spec, given, scale] :
+       llvm::zip_equal(element.getLevels(), parts.scales, op.getScales())) {
     const size_t group = spec.group == kWholeRow ? K : size_t(spec.group);
     const size_t groups = (K + group - 1) / group;
     const auto count = [](const Expr &expr) {
@@ -381,6 +397,8 @@ LogicalResult Assembled::check(AssembleOp op) {
     if (count(given) != 1 && count(given) != N * groups)
       return op.emitOpError("expects ")
              << N * groups << " scales, but got " << count(given);
+    if (failed(checkFinite(op, scale, *given)))
+      return failure();
     if (spec.offsetKind == OffsetKind::None)
       continue;
     const Expr &zeros = parts.zeros[nextZero++];

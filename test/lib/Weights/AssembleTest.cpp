@@ -321,6 +321,12 @@ TEST_F(AssembleTest, Refuses) {
                       "order(%o : tensor<64xi32>) : tensor<16x8xi32> -> "
                       "tensor<16x64x!llm.q<u4, 32:f32>, #llm.layout<packed>>"),
       "expects columns from 0 to 63 in the order, but got 64");
+  EXPECT_MESSAGE(
+      refusal(codes + "%s = llm.weight dense<0x7FC00000> : tensor<16x2xf32>\n"
+                      "%w = llm.assemble %c scales(%s : tensor<16x2xf32>) : "
+                      "tensor<16x8xi32> -> "
+                      "tensor<16x64x!llm.q<u4, 32:f32>, #llm.layout<packed>>"),
+      "expects finite scales, but got NaN at 0");
 }
 
 } // namespace
