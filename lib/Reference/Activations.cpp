@@ -110,8 +110,21 @@ FailureOr<std::vector<std::vector<int32_t>>> ReferenceActivations::cut(func::Fun
            failure();
   if (options.tokens > available())
     return function.emitOpError("wants ")
-               << options.tokens << " tokens of calibration text, but the text has " << available(),
+               << options.tokens << " tokens of calibration text, but the text has " << available()
+               << "; give a longer one, or say 'tokens' of the step that reads it",
            failure();
+  const int64_t longest = std::min(options.window, options.tokens + (settings.begin ? 1 : 0));
+  WalkResult fit = function->getParentOfType<ModuleOp>().walk([&](KVCacheOp cache) {
+    const int64_t most = cache.getCacheType().getCapacity();
+    if (longest <= most)
+      return WalkResult::advance();
+    cache.emitOpError("expects windows of calibration text of at most ")
+        << most << " tokens, the context, but got " << longest
+        << "; say 'window' of the step that reads it, or a longer context (--context)";
+    return WalkResult::interrupt();
+  });
+  if (fit.wasInterrupted())
+    return failure();
   std::vector<std::vector<int32_t>> windows;
   for (int64_t first = 0; first < options.tokens; first += own) {
     std::vector<int32_t> &window = windows.emplace_back();
