@@ -16,6 +16,7 @@
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 #include "tools/CalibrationText.h"
+#include "tools/CompileFiles.h"
 #include "tools/Goldens.h"
 #include "tools/PrunePage.h"
 #include "tools/VocabularyList.h"
@@ -50,7 +51,7 @@ public:
     if (options.emit != Emit::Spirv && fs::is_directory(options.output))
       return error() << "expects a file for the output, but '" << options.output
                      << "' is a folder";
-    if (failed(check(checkNotInput(options.output, options.source))))
+    if (failed(check(guardFiles(options, files))))
       return failure();
     bool done = succeeded(stage("import", [&] { return load(); })) &&
                 succeeded(stage("passes", [&] { return transform(); }));
@@ -121,8 +122,9 @@ private:
   }
 
   LogicalResult load();
-  /// Opens the files of the module, and a place for new ones.
-  void openWeights();
+  /// Opens the files of the module, and a place for new ones unless that would
+  /// take the place of another file.
+  LogicalResult openWeights();
   LogicalResult transform();
   LogicalResult makePlan();
   LogicalResult package();
@@ -140,6 +142,8 @@ private:
   OwningOpRef<ModuleOp> module;
   std::string folder; // that paths of sources are relative to
   std::shared_ptr<WeightStore> weights;
+  OutputGuard files;
+  std::string noPlace; // why new weights, if there are any, cannot be kept
   PackageExtras extras;
   CompileReport report;
 };
@@ -162,27 +166,30 @@ LogicalResult Driver::load() {
   return success();
 }
 
-void Driver::openWeights() {
+LogicalResult Driver::openWeights() {
+  // Also what the IR reads its weights from.
+  if (failed(check(files.readSources(*module, folder))))
+    return failure();
   weights = std::make_shared<WeightStore>(folder);
   llvm::SmallString<128> file(options.weightsOut);
   if (file.empty()) {
     file = options.output == "-" ? "weights" : options.output;
     path::replace_extension(file, ".safetensors");
   }
-  weights->setSpillPath(relativePath(file, folder.empty() ? "." : folder));
+  // A package keeps its file of new weights only if it was asked for.
+  if (options.weightsOut.empty() && options.emit != Emit::Package &&
+      options.emit != Emit::Spirv)
+    noPlace = llvm::toString(files.write(
+        "--weights-out (by default beside -o)", file));
+  if (noPlace.empty())
+    weights->setSpillPath(relativePath(file, folder.empty() ? "." : folder));
   WeightStore::attach(&context, weights);
+  return success();
 }
 
 LogicalResult Driver::transform() {
-  openWeights();
-  // Also what the IR reads its weights from.
-  for (auto source : module->getOps<SourceOp>()) {
-    llvm::SmallString<128> file(source.getPath().value_or(""));
-    if (path::is_relative(file))
-      file = (folder.empty() ? "." : folder) + "/" + file.str().str();
-    if (failed(check(checkNotInput(options.output, file))))
-      return failure();
-  }
+  if (failed(openWeights()))
+    return failure();
   if (!options.adapter.empty() &&
       failed(addAdapter(*module, options.adapter, options.adapterScale,
                         *weights)))
@@ -207,7 +214,8 @@ LogicalResult Driver::transform() {
   if (!options.pruneReport.empty())
     PruneReport::attach(&context, pruned);
   if (failed(runPasses(options.passPipeline, "llm")))
-    return failure();
+    return noPlace.empty() ? failure()
+                           : LogicalResult(error() << "new weights: " << noPlace);
   if (!options.pruneReport.empty() &&
       failed(check(writePrunePage(*pruned, options.source, options.pruneReport))))
     return failure();

@@ -41,6 +41,7 @@ struct CompileOptions {
   std::optional<int64_t> selfTestTokens;
   Emit emit = Emit::Package;
   std::string pruneReport; ///< an HTML page of what was pruned, or empty
+  std::string report; ///< a page that the caller makes of the package, or empty
   std::string saveTemps; ///< folder for the IR after each stage, or empty
   bool progress = false; ///< a line on stderr that is written over
 };

@@ -113,7 +113,7 @@ bool writeHtml(const std::string &path, const std::string &package) {
 
 int main(int argc, char **argv) {
   CompileOptions options;
-  std::string preset = "as-is", emit = "package", quantize, htmlReport, kv = "16";
+  std::string preset = "as-is", emit = "package", quantize, kv = "16";
   std::vector<std::string> prune, drafts, switchable;
   options.calibrationCache = defaultCalibrationCache();
   // As wide as the logits of a self-test: larger trees would need more memory.
@@ -239,7 +239,7 @@ int main(int argc, char **argv) {
       ->check(CLI::IsMember({"llm", "plan", "spirv", "package"}));
   app.add_option("--save-temps", options.saveTemps,
                  "folder for the IR after each stage");
-  app.add_option("--report", htmlReport,
+  app.add_option("--report", options.report,
                  "page about the package: memory, steps with estimated times, "
                  "kernels")
       ->type_name("FILE.html");
@@ -347,7 +347,7 @@ int main(int argc, char **argv) {
   for (const std::string &name : options.targets)
     if (auto profile = findProfile(name); !profile)
       return usage(toString(profile.takeError()));
-  if (!htmlReport.empty() && emit != "package")
+  if (!options.report.empty() && emit != "package")
     return usage("expects a package for --report, but got --emit=" + emit);
   options.emit = emit == "llm"     ? Emit::LLM
                  : emit == "plan"  ? Emit::Plan
@@ -362,7 +362,7 @@ int main(int argc, char **argv) {
   FailureOr<CompileReport> report = compileModel(context, options);
   if (failed(report))
     return 1;
-  if (!htmlReport.empty() && !writeHtml(htmlReport, options.output))
+  if (!options.report.empty() && !writeHtml(options.report, options.output))
     return 1;
   if (json)
     printReport(*report);

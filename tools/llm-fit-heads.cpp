@@ -1,5 +1,6 @@
 // llm-fit-heads: draft heads for a model in closed form, from the hidden states on a text.
 #include "lib/Import/Import.h"
+#include "lib/Weights/OutputGuard.h"
 #include "lib/Weights/SafetensorsWriter.h"
 #include "lib/Weights/WeightStore.h"
 #include "mlir/Parser/Parser.h"
@@ -51,7 +52,9 @@ LogicalResult fit(const Arguments &arguments, MLIRContext &context) {
   const auto check = [&](llvm::Error error) {
     return error ? LogicalResult(emitError(UnknownLoc::get(&context)) << llvm::toString(std::move(error))) : success();
   };
-  if (failed(check(llm::checkNotInput(arguments.output, arguments.source))))
+  llm::OutputGuard files;
+  if (failed(check(files.read("MODEL", arguments.source))) || failed(check(files.read("--text", arguments.text))) ||
+      failed(check(files.write("-o", arguments.output))))
     return failure();
   OwningOpRef<ModuleOp> module;
   std::string folder;
@@ -66,6 +69,8 @@ LogicalResult fit(const Arguments &arguments, MLIRContext &context) {
       return check(imported.takeError());
     module = std::move(*imported);
   }
+  if (failed(check(files.readSources(*module, folder))))
+    return failure();
   auto forward = module->lookupSymbol<func::FuncOp>("forward");
   if (!forward)
     return module->emitError("expects a function @forward, but got none");

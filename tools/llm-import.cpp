@@ -1,6 +1,7 @@
 // llm-import: a model file to IR of the llm dialect. Weights stay where they are.
 #include "lib/Import/Import.h"
 #include "lib/Weights/OutputFile.h"
+#include "lib/Weights/OutputGuard.h"
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"
@@ -28,7 +29,10 @@ struct Arguments {
 
 static llvm::Error import(const Arguments &arguments) {
   const auto started = std::chrono::steady_clock::now();
-  if (llvm::Error error = llm::checkNotInput(arguments.output, arguments.source))
+  llm::OutputGuard files;
+  if (llvm::Error error = files.read("SOURCE", arguments.source))
+    return error;
+  if (llvm::Error error = files.write("-o", arguments.output))
     return error;
   MLIRContext context(MLIRContext::Threading::DISABLED);
   // Errors come back as such; what is left out is only said.
@@ -39,6 +43,8 @@ static llvm::Error import(const Arguments &arguments) {
   llvm::Expected<OwningOpRef<ModuleOp>> module = llm::importModel(&context, arguments.source, arguments.options);
   if (!module)
     return module.takeError();
+  if (llvm::Error error = files.readSources(**module, arguments.options.folder))
+    return error;
   std::string text;
   llvm::raw_string_ostream stream(text);
   (*module)->print(stream);
