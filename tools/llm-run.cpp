@@ -97,12 +97,12 @@ public:
                             "reference");
       return 0;
     }
-    if (!args.loadSession.empty() && !resume())
-      return failed();
+    std::string why;
+    if (!args.loadSession.empty() && !(resume() && changeAdapter(why)))
+      return why.empty() ? failed() : fail(why);
     if (args.chat && args.prompt.empty() && args.file.empty())
       return converse();
     std::vector<uint32_t> prompt;
-    std::string why;
     if (!makePrompt(prompt, why))
       return why.empty() ? failed() : fail(why);
     sprig_generation result{};
@@ -207,8 +207,9 @@ private:
     endless.window = uint32_t(std::min<uint64_t>(args.window, UINT32_MAX));
     return (!args.endless ||
             sprig_session_set_endless(created, &endless) == SPRIG_OK) &&
-           sprig_session_set_adapter(created, args.adapter.c_str()) ==
-               SPRIG_OK &&
+           (!args.adapter ||
+            sprig_session_set_adapter(created, args.adapter->c_str()) ==
+                SPRIG_OK) &&
            sprig_session_set_sampling(created, &sampling) == SPRIG_OK &&
            sprig_session_set_speculation(created, &speculation) == SPRIG_OK;
   }
@@ -222,6 +223,32 @@ private:
     const void *note = sprig_session_note(session.get(), &bytes);
     messages.assign(static_cast<const char *>(note), bytes);
     return true;
+  }
+
+  /// A saved session has an adapter of its own. Under another one its text
+  /// stays, to be computed again; `why` stays empty where the API has the
+  /// message.
+  bool changeAdapter(std::string &why) {
+    auto tokens = [&](std::vector<uint32_t> &out) {
+      return collect(out, [&](uint32_t *to, size_t capacity, size_t *count) {
+        return sprig_session_tokens(session.get(), to, capacity, count);
+      });
+    };
+    if (!tokens(savedTokens))
+      return false;
+    if (!args.adapter)
+      return true;
+    const bool whole = sprig_session_evicted(session.get()) == 0;
+    std::vector<uint32_t> left;
+    if (sprig_session_set_adapter(session.get(), args.adapter->c_str()) !=
+            SPRIG_OK ||
+        !tokens(left))
+      return false;
+    if (!whole && left.empty())
+      why = args.loadSession + ": expects the adapter that the text was saved "
+                               "with, since some of the text is gone, but got '" +
+            *args.adapter + "'; leave out --adapter";
+    return why.empty();
   }
 
   bool saved() {
@@ -257,11 +284,8 @@ private:
   /// `why` stays empty where the API has the message.
   bool makePrompt(std::vector<uint32_t> &prompt, std::string &why) {
     std::vector<uint32_t> before, added;
-    if (!args.loadSession.empty() && !args.chat &&
-        !collect(before, [&](uint32_t *tokens, size_t capacity, size_t *count) {
-          return sprig_session_tokens(session.get(), tokens, capacity, count);
-        }))
-      return false;
+    if (!args.chat)
+      before = savedTokens;
     if (!newTokens(added, !before.empty(), why))
       return false;
     prompt = std::move(before);
@@ -383,6 +407,7 @@ private:
   std::string messages; ///< of a chat, JSON without the brackets
   std::string answer;
   std::vector<uint32_t> generated;
+  std::vector<uint32_t> savedTokens; ///< of --load-session
 };
 
 } // namespace

@@ -60,7 +60,8 @@ bool parseArguments(int argc, char **argv, Arguments &args, int &exitCode) {
   options.flag("--chain", args.chain, "Guesses in a row, without branches");
   options.text("--adapter", args.adapter, "NAME",
                "Uses one of the package's adapters (llm-compile "
-               "--switch-adapter); llm-inspect lists them");
+               "--switch-adapter; llm-inspect lists them), or none where NAME "
+               "is empty; another than a saved text had reads that text again");
   options.flag("--endless", args.endless,
                "Goes on when the context is full: the first tokens and the "
                "last ones stay (packages of llm-compile --endless)");

@@ -3,6 +3,7 @@
 #define SPRIG_TOOLS_RUN_ARGUMENTS_H
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,8 @@ namespace sprig::tools {
 struct Arguments {
   std::string model, prompt, file, device, target, weights = "auto", cache;
   std::string speculate = "off", draftModel, treeRule = "comb";
-  std::string saveSession, loadSession, adapter;
+  std::string saveSession, loadSession;
+  std::optional<std::string> adapter; ///< unset: none, or that of a saved text
   std::vector<uint32_t> tokens;
   std::vector<std::string> stops;
   uint64_t count = 128, topK = 0, seed = 0, lastN = 64, tree = 0, sinks = 4,

@@ -55,6 +55,14 @@ void Options::text(const std::string &names, std::string &out,
   });
 }
 
+void Options::text(const std::string &names, std::optional<std::string> &out,
+                   const std::string &value, const std::string &help) {
+  add(names, value, help, [&out](const std::string &given) {
+    out = given;
+    return true;
+  });
+}
+
 void Options::texts(const std::string &names, std::vector<std::string> &out,
                     const std::string &value, const std::string &help) {
   add(names, value, help, [&out](const std::string &given) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ public:
   // that names the option and the value.
   void flag(const std::string &names, bool &out, const std::string &help);
   void text(const std::string &names, std::string &out,
+            const std::string &value, const std::string &help);
+  /// Tells what is empty from what was not given.
+  void text(const std::string &names, std::optional<std::string> &out,
             const std::string &value, const std::string &help);
   void texts(const std::string &names, std::vector<std::string> &out,
              const std::string &value, const std::string &help);
