@@ -122,6 +122,11 @@ private:
   }
 
   LogicalResult load();
+  /// A package has its new weights in it, and keeps their file only if it was
+  /// asked for.
+  bool keepsWeights() const {
+    return options.emit != Emit::Package && options.emit != Emit::Spirv;
+  }
   /// Opens the files of the module, and a place for new ones unless that would
   /// take the place of another file.
   LogicalResult openWeights();
@@ -173,12 +178,19 @@ LogicalResult Driver::openWeights() {
   weights = std::make_shared<WeightStore>(folder);
   llvm::SmallString<128> file(options.weightsOut);
   if (file.empty()) {
-    file = options.output == "-" ? "weights" : options.output;
-    path::replace_extension(file, ".safetensors");
+    const StringRef beside = options.output == "-" ? StringRef("weights")
+                                                   : StringRef(options.output);
+    path::replace_extension(file = beside, ".safetensors");
+    // What a package holds for a while must not be mistaken for what it is made
+    // of: a p.mlir that reads p.safetensors becomes p.sprig.
+    const auto taken = [&] {
+      OutputGuard trial = files;
+      return llvm::errorToBool(trial.write("", file));
+    };
+    for (unsigned i = 1; !keepsWeights() && taken(); ++i)
+      path::replace_extension(file = beside, Twine(i) + ".safetensors");
   }
-  // A package keeps its file of new weights only if it was asked for.
-  if (options.weightsOut.empty() && options.emit != Emit::Package &&
-      options.emit != Emit::Spirv)
+  if (options.weightsOut.empty() && keepsWeights())
     noPlace = llvm::toString(files.write(
         "--weights-out (by default beside -o)", file));
   if (noPlace.empty())

@@ -68,13 +68,14 @@ FailureOr<StringRef> WeightSpill::symbolIn(Operation *at) {
   for (SourceOp source : body.getOps<SourceOp>())
     if (source.getPath() && *source.getPath() == sourcePath)
       return source.getSymName();
-  OpBuilder builder = OpBuilder::atBlockBegin(&body);
+  SymbolTable symbols(table);
+  OpBuilder builder(at->getContext()); // nowhere yet: its name may change
   auto source = SourceOp::create(
       builder, at->getLoc(), builder.getStringAttr("weights"),
       builder.getStringAttr(sourcePath), builder.getStringAttr("safetensors"),
       /*bytes=*/nullptr, /*hash=*/nullptr);
-  // Gives it another name where there is a @weights already.
-  SymbolTable(table).insert(source);
+  // IR that was made with new weights has a @weights already.
+  symbols.insert(source, body.begin());
   return source.getSymName();
 }
 
