@@ -157,7 +157,15 @@ LogicalResult Driver::load() {
   if (StringRef(options.source).ends_with(".mlir")) {
     module = parseSourceFile<ModuleOp>(options.source, &context);
     folder = path::parent_path(options.source).str();
-    return success(bool(module));
+    if (!module || !options.floatCaches)
+      return success(bool(module));
+    for (auto cache : module->getOps<KVCacheOp>())
+      if (!isa<FloatType>(cache.getCacheType().getKeyType()))
+        return cache.emitOpError("expects keys and values of floats for --kv=")
+               << options.cacheBits << ", but @" << cache.getSymName() << " is "
+               << cache.getCacheType()
+               << "; start from IR that was made without --kv=8|4 and kv:";
+    return success();
   }
   ImportOptions import;
   import.capacity = options.context;

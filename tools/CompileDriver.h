@@ -30,6 +30,7 @@ struct CompileOptions {
   std::string weightsOut;
   int64_t context = 0; ///< 0: as imported
   int64_t cacheBits = 16; ///< of a key or value, where the source is imported
+  bool floatCaches = false; ///< such caches were asked for, of IR too
   std::vector<int64_t> widths;
   /// Nodes of the largest tree of draft tokens that gets a program; 0: trees
   /// only where the module has a function @verify of its own.

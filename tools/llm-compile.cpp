@@ -270,6 +270,7 @@ int main(int argc, char **argv) {
   if (!caches)
     return usage(toString(caches.takeError()));
   options.cacheBits = caches->bits;
+  options.floatCaches = app.count("--kv") > 0 && caches->bits >= 16;
   if (json && options.output == "-")
     return usage("expects -o FILE with --json, but got the standard output for "
                  "both");

@@ -32,14 +32,18 @@ struct QuantizeKVPass final : llm::impl::QuantizeKVPassBase<QuantizeKVPass> {
     auto caches = llvm::to_vector(getOperation().getOps<KVCacheOp>());
     for (KVCacheOp cache : caches) {
       KVType type = cache.getCacheType();
+      // A second transform would undo the first, and the numbers are gone.
+      if (isa<QuantizedType>(type.getKeyType()) || isa_and_nonnull<QuantizedType>(type.getValueType())) {
+        cache.emitOpError("expects keys and values of floats to quantise, but @")
+            << cache.getSymName() << " is " << type << " already; start from IR that was made without --kv=8|4 and kv:";
+        return signalPassFailure();
+      }
       const int64_t widest = std::max(type.getKeyWidth(), type.getValueWidth());
       if (bits == 4 && (type.getKeyWidth() % group || type.getValueWidth() % group)) {
         cache.emitOpError("expects heads of a multiple of ") << int64_t(group) << " numbers for groups, but got " << widest;
         return signalPassFailure();
       }
-      Type element = numbers(type.getKeyType()), values = type.getValueType();
-      if (values)
-        values = numbers(values);
+      const Type element = numbers(), values = type.getValueType() ? element : Type();
       auto changed = KVType::get(&getContext(), type.getHeads(), type.getKeyWidth(), type.getValueWidth(), element, values,
                                  type.getCapacity(), type.getWindow(), type.getSinks());
       if (attention == 8 && (element != integerHead(&getContext()) || values != element)) {
@@ -85,10 +89,8 @@ private:
     }
   }
 
-  /// A scale a token and head for 8 bits; a scale and a minimum a group for 4. What is quantised stays as it is.
-  Type numbers(Type before) {
-    if (isa<QuantizedType>(before))
-      return before;
+  /// A scale a token and head for 8 bits; a scale and a minimum a group for 4.
+  Type numbers() {
     if (bits == 8)
       return integerHead(&getContext());
     return QuantizedType::get(

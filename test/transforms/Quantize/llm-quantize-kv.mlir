@@ -5,6 +5,13 @@
 // RUN: not llm-opt %s --llm-quantize-kv="bits=4 attention=8" 2>&1 | FileCheck %s --check-prefix=ATTENTION
 // RUN: not llm-opt %s --llm-quantize-kv="bits=3" 2>&1 | FileCheck %s --check-prefix=BITS
 // RUN: not llm-opt %s --llm-quantize-kv="bits=4 group=48" 2>&1 | FileCheck %s --check-prefix=GROUP
+// RUN: llm-opt %s --llm-quantize-kv -o %t.mlir
+// RUN: not llm-opt %t.mlir --llm-quantize-kv 2>&1 | FileCheck %s --check-prefix=AGAIN
+// RUN: not llm-opt %t.mlir --llm-quantize-kv="bits=4" 2>&1 | FileCheck %s --check-prefix=AGAIN
+// RUN: not llm-compile %t.mlir -o %t.out.mlir --emit=llm --kv=16 2>&1 | FileCheck %s --check-prefix=FLOATS
+// RUN: llm-compile %s -o %t.out.mlir --emit=llm --kv=16
+// AGAIN: 'llm.kv_cache' op expects keys and values of floats to quantise, but @kv is '!llm.kv<2x64, !llm.q<i8, *:f32>, !llm.q<i8, *:f32>, 128>' already; start from IR that was made without --kv=8|4 and kv:
+// FLOATS: 'llm.kv_cache' op expects keys and values of floats for --kv=16, but @kv is '!llm.kv<2x64, !llm.q<i8, *:f32>, !llm.q<i8, *:f32>, 128>'; start from IR that was made without --kv=8|4 and kv:
 // BITS: llm-quantize-kv expects 8 or 4 bits, but got 3
 // ATTENTION: llm-quantize-kv expects attention in 16 bits, or in 8 over caches of 8, but got 8 over caches of 4
 // GROUP: expects heads of a multiple of 48 numbers for groups, but got 64
