@@ -18,6 +18,20 @@ SmallVector<OpOperand *> mlir::llm::productWeights(Operation *op) {
   return {};
 }
 
+/// By the names of an adapter's file, which new weights keep at the front of theirs.
+static bool isOfAdapter(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (auto weight = dyn_cast_or_null<WeightOp>(op))
+    return weight.getKey() && (weight.getKey()->contains(".lora_A.") || weight.getKey()->contains(".lora_B."));
+  return op && llvm::any_of(op->getOperands(), isOfAdapter);
+}
+
+bool mlir::llm::staysInFloats(Operation *product) {
+  auto chosen = dyn_cast<ExpertLinearOp>(product);
+  return productInput(product).getDefiningOp<GatherOp>() || (chosen && chosen.getIds().getDefiningOp<AdapterChoiceOp>()) ||
+         llvm::any_of(productWeights(product), [](OpOperand *weight) { return isOfAdapter(weight->get()); });
+}
+
 std::string mlir::llm::weightName(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (auto weight = dyn_cast<WeightOp>(op))

@@ -15,12 +15,9 @@ SmallVector<OpOperand *> productWeights(Operation *op);
 /// The number of operands that are its `x`: always the first.
 inline Value productInput(Operation *product) { return product->getOperand(0); }
 
-/// Whether a product is not quantised: one that reads a few columns that llm-split-outliers put apart, and one of the
-/// adapters that a session chooses from.
-inline bool staysInFloats(Operation *product) {
-  auto chosen = dyn_cast<ExpertLinearOp>(product);
-  return productInput(product).getDefiningOp<GatherOp>() || (chosen && chosen.getIds().getDefiningOp<AdapterChoiceOp>());
-}
+/// Whether a product is not quantised: one that reads a few columns that llm-split-outliers put apart, one of a LoRA adapter
+/// that stays beside the weights, and one of the adapters that a session chooses from.
+bool staysInFloats(Operation *product);
 
 /// The key of the weight that a value is made of, for messages and for names of new weights.
 std::string weightName(Value value);
