@@ -97,12 +97,12 @@ public:
                             "reference");
       return 0;
     }
-    std::string why;
-    if (!args.loadSession.empty() && !(resume() && changeAdapter(why)))
-      return why.empty() ? failed() : fail(why);
+    if (!args.loadSession.empty() && !(resume() && changeAdapter()))
+      return failed();
     if (args.chat && args.prompt.empty() && args.file.empty())
       return converse();
     std::vector<uint32_t> prompt;
+    std::string why;
     if (!makePrompt(prompt, why))
       return why.empty() ? failed() : fail(why);
     sprig_generation result{};
@@ -226,29 +226,16 @@ private:
   }
 
   /// A saved session has an adapter of its own. Under another one its text
-  /// stays, to be computed again; `why` stays empty where the API has the
-  /// message.
-  bool changeAdapter(std::string &why) {
-    auto tokens = [&](std::vector<uint32_t> &out) {
-      return collect(out, [&](uint32_t *to, size_t capacity, size_t *count) {
-        return sprig_session_tokens(session.get(), to, capacity, count);
-      });
-    };
-    if (!tokens(savedTokens))
-      return false;
-    if (!args.adapter)
-      return true;
-    const bool whole = sprig_session_evicted(session.get()) == 0;
-    std::vector<uint32_t> left;
-    if (sprig_session_set_adapter(session.get(), args.adapter->c_str()) !=
-            SPRIG_OK ||
-        !tokens(left))
-      return false;
-    if (!whole && left.empty())
-      why = args.loadSession + ": expects the adapter that the text was saved "
-                               "with, since some of the text is gone, but got '" +
-            *args.adapter + "'; leave out --adapter";
-    return why.empty();
+  /// stays, to be computed again.
+  bool changeAdapter() {
+    return collect(savedTokens,
+                   [&](uint32_t *tokens, size_t capacity, size_t *count) {
+                     return sprig_session_tokens(session.get(), tokens,
+                                                 capacity, count);
+                   }) &&
+           (!args.adapter ||
+            sprig_session_set_adapter(session.get(), args.adapter->c_str()) ==
+                SPRIG_OK);
   }
 
   bool saved() {
