@@ -148,7 +148,7 @@ def chart(rows):
         x0 = panel * index + left
         x = lambda mb: x0 + (mb - narrowest) / (widest - narrowest) * (width - 30)
         y = lambda kl: top + (high - math.log10(kl)) / (high - low) * height
-        parts.append(f'<text x="{x0}" y="18" font-size="13">{name}</text>')
+        parts.append(f'<text x="{x0}" y="18" font-size="13">{name}: KL divergence, nats</text>')
         for power in range(low, high + 1):
             at = y(10 ** power)
             parts.append(f'<line x1="{x0}" x2="{x0 + width - 30}" y1="{at:.1f}" y2="{at:.1f}" stroke="#dddddd"/>')
@@ -157,16 +157,19 @@ def chart(rows):
             mb = narrowest + (widest - narrowest) * step / 4
             parts.append(f'<text x="{x(mb):.1f}" y="{top + height + 16}" text-anchor="middle">{mb:.0f}</text>')
         for p in points:
-            colour, px, py = COLOURS[p["preset"]], x(p["mb"]), y(p["kl"])
+            px, py = x(p["mb"]), y(p["kl"])
+            # Integer activations lie on or beside their float twins: outlines around them.
+            size, style = 4.5, f'fill="{COLOURS[p["preset"]]}"'
+            if p["preset"].endswith("a8"):
+                size, style = 7, f'fill="none" stroke-width="1.5" stroke="{COLOURS[p["preset"]]}"'
             if p["kv"] == 16:
-                parts.append(f'<circle cx="{px:.1f}" cy="{py:.1f}" r="4.5" fill="{colour}"/>')
+                parts.append(f'<circle cx="{px:.1f}" cy="{py:.1f}" r="{size}" {style}/>')
             elif p["kv"] == 8:
-                parts.append(f'<rect x="{px - 4:.1f}" y="{py - 4:.1f}" width="8" height="8" fill="{colour}"/>')
+                parts.append(f'<rect x="{px - size:.1f}" y="{py - size:.1f}" width="{2 * size}" height="{2 * size}" {style}/>')
             else:
-                parts.append(f'<path d="M{px:.1f} {py - 5:.1f}l5 9h-10z" fill="{colour}"/>')
+                parts.append(f'<path d="M{px:.1f} {py - 1.2 * size:.1f}l{1.2 * size:.1f} {2 * size}h{-2.4 * size:.1f}z" {style}/>')
         parts.append(f'<text x="{x0 + width / 2 - 15}" y="{top + height + 34}" text-anchor="middle">'
                      'MB: weights, and caches of 2,048 tokens</text>')
-        parts.append(f'<text x="{x0}" y="{top - 4}" font-size="10" fill="#666666">KL divergence, nats</text>')
     for i, preset in enumerate(PRESETS):
         parts.append(f'<circle cx="{left + i * 80}" cy="{height + 76}" r="4.5" fill="{COLOURS[preset]}"/>'
                      f'<text x="{left + i * 80 + 9}" y="{height + 80}">{preset}</text>')
