@@ -18,6 +18,59 @@ Value unrounded(Value x) {
   return x;
 }
 
+/// What an adapter adds to a product, up · down · x: [r, K] and [N, r]; null where it leaves the product.
+struct Branch {
+  Value down, up;
+};
+
+/// Several of them for one kind of product, `n x r x K` and `n x N x r`; null where all leave it. Ranks that one does not
+/// have, and all of one that leaves its product, are zeros. `whose`: what an error, which is on `product`, calls them.
+FailureOr<Branch> stacked(OpBuilder &builder, Operation *product, StringRef whose, ArrayRef<Branch> branches, int64_t N,
+                          int64_t K) {
+  int64_t rank = 0;
+  Type element;
+  for (const Branch &branch : branches) {
+    if (!branch.down)
+      continue;
+    for (Value part : {branch.down, branch.up}) {
+      const Type own = cast<ShapedType>(part.getType()).getElementType();
+      if (element && own != element)
+        return product->emitOpError("expects ")
+                   << whose << " of one type of numbers, but got " << element << " and " << own,
+               failure();
+      element = own;
+    }
+    rank = std::max(rank, cast<ShapedType>(branch.down.getType()).getDimSize(0));
+  }
+  if (!element)
+    return Branch();
+  const Location loc = product->getLoc();
+  const auto zeros = [&](int64_t rows, int64_t columns) -> Value {
+    const auto type = RankedTensorType::get({rows, columns}, element);
+    return WeightOp::create(builder, loc, DenseElementsAttr::get(type, builder.getFloatAttr(element, 0)));
+  };
+  const auto filled = [&](Value part, int64_t rows, int64_t columns) -> Value {
+    if (!part)
+      return zeros(rows, columns);
+    const auto own = cast<ShapedType>(part.getType()).getShape();
+    const unsigned axis = own[0] == rows ? 1 : 0;
+    const int64_t missing = axis ? columns - own[1] : rows - own[0];
+    if (missing == 0)
+      return part;
+    return ConcatOp::create(builder, loc, ValueRange{part, axis ? zeros(rows, missing) : zeros(missing, columns)}, axis);
+  };
+  SmallVector<Value> downs, ups;
+  for (const Branch &branch : branches) {
+    downs.push_back(filled(branch.down, rank, K));
+    ups.push_back(filled(branch.up, N, rank));
+  }
+  const auto all = [&](ArrayRef<Value> parts, int64_t rows, int64_t columns) -> Value {
+    Value joined = ConcatOp::create(builder, loc, parts, 0);
+    return ReshapeOp::create(builder, loc, RankedTensorType::get({int64_t(parts.size()), rows, columns}, element), joined);
+  };
+  return Branch{all(downs, rank, K), all(ups, N, rank)};
+}
+
 class Adder {
 public:
   Adder(ModuleOp module, StringRef folder, double scale, WeightStore &store)
@@ -67,10 +120,7 @@ public:
     return products;
   }
 
-  /// What is added to a product: up · down · x, times factor().
-  struct Branch {
-    Value down, up; ///< [r, K] and [N, r]; null where the adapter leaves the product
-  };
+  /// What is added to a product, times factor().
   FailureOr<Branch> branchOf(LinearOp linear, OpBuilder &builder) {
     FailureOr<Branch> branch = branchOf(linear.getWeight(), linear, builder);
     if (succeeded(branch) && branch->up)
@@ -101,12 +151,13 @@ private:
     return Branch{A, rowsLike(builder, loc, weight, B)};
   }
 
-  /// `down` times factor().
+  /// `down`, whose last dimensions are r and K, times factor().
   Value scaled(OpBuilder &builder, Location loc, Value down) {
     const auto type = cast<RankedTensorType>(down.getType());
+    const int64_t axis = type.getRank() - 2;
     auto factors =
-        DenseElementsAttr::get(RankedTensorType::get({type.getDimSize(0)}, builder.getF32Type()), float(factor()));
-    return ScaleAxisOp::create(builder, loc, type, down, WeightOp::create(builder, loc, factors), uint64_t(0));
+        DenseElementsAttr::get(RankedTensorType::get({type.getDimSize(axis)}, builder.getF32Type()), float(factor()));
+    return ScaleAxisOp::create(builder, loc, type, down, WeightOp::create(builder, loc, factors), uint64_t(axis));
   }
 
   LogicalResult change(LinearOp linear) {
@@ -130,47 +181,25 @@ private:
     OpBuilder builder(product);
     builder.setInsertionPointAfter(product);
     const Location loc = product.getLoc();
-    const SmallVector<Value> matrices = matricesOfExperts(product.getWeight());
     SmallVector<Branch> branches;
-    Type element;
-    for (Value matrix : matrices) {
+    for (Value matrix : matricesOfExperts(product.getWeight())) {
       FailureOr<Branch> branch = branchOf(matrix, product, builder);
       if (failed(branch))
         return failure();
       branches.push_back(*branch);
-      if (branch->down)
-        element = cast<ShapedType>(branch->down.getType()).getElementType();
     }
-    if (!element)
-      return success();
     const auto shape = cast<ShapedType>(product.getWeight().getType()).getShape();
-    const int64_t X = shape[0], N = shape[1], K = shape[2], r = file.rank();
-    SmallVector<Value> downs, ups;
-    const auto part = [&](Value own, int64_t rows, int64_t columns) -> Value {
-      const auto type = RankedTensorType::get({rows, columns}, element);
-      return own ? own : WeightOp::create(builder, loc, DenseElementsAttr::get(type, builder.getFloatAttr(element, 0)));
-    };
-    for (const Branch &branch : branches) {
-      downs.push_back(part(branch.down, r, K));
-      ups.push_back(part(branch.up, N, r));
-      for (Value value : {downs.back(), ups.back()})
-        if (const Type own = cast<ShapedType>(value.getType()).getElementType(); own != element)
-          return product.emitOpError("expects an adapter of one type of numbers, but got ") << element << " and " << own;
-    }
-    const auto stacked = [&](Value all, int64_t rows, int64_t columns) -> Value {
-      return ReshapeOp::create(builder, loc, RankedTensorType::get({X, rows, columns}, element), all);
-    };
-    const auto all = [&](ArrayRef<Value> parts) -> Value {
-      return parts.size() == 1 ? parts.front() : Value(ConcatOp::create(builder, loc, parts, 0));
-    };
-    Value A = stacked(scaled(builder, loc, all(downs)), r, K), B = stacked(all(ups), N, r);
+    FailureOr<Branch> all = stacked(builder, product, "an adapter", branches, shape[1], shape[2]);
+    if (failed(all) || !all->down)
+      return failure(failed(all));
+    Value A = scaled(builder, loc, all->down);
     const auto ids = cast<ShapedType>(product.getIds().getType()).getShape();
-    const auto between = RankedTensorType::get({ids[0], ids[1], r}, builder.getF32Type());
+    const auto between = RankedTensorType::get({ids[0], ids[1], file.rank()}, builder.getF32Type());
     Value narrow = ExpertLinearOp::create(builder, loc, between, unrounded(product.getInput()), product.getIds(), A,
                                           /*combine=*/Value(), /*bias=*/Value(), /*residual=*/Value());
     // A sum over experts takes what there is along; what each of them makes is added to.
     Value residual = product.getCombine() ? product.getResult() : Value();
-    auto addition = ExpertLinearOp::create(builder, loc, product.getType(), narrow, product.getIds(), B,
+    auto addition = ExpertLinearOp::create(builder, loc, product.getType(), narrow, product.getIds(), all->up,
                                            product.getCombine(), /*bias=*/Value(), residual);
     Operation *sum = addition;
     if (!residual)
@@ -266,57 +295,23 @@ private:
     OpBuilder builder(linear);
     builder.setInsertionPointAfter(linear);
     const Location loc = linear.getLoc();
-    const auto shape = cast<ShapedType>(linear.getWeight().getType()).getShape();
-    SmallVector<Adder::Branch> branches;
-    int64_t rank = 0;
-    Type element;
+    SmallVector<Branch> branches;
     for (auto &adder : adders) {
-      FailureOr<Adder::Branch> branch = adder->branchOf(linear, builder);
+      FailureOr<Branch> branch = adder->branchOf(linear, builder);
       if (failed(branch))
         return failure();
       branches.push_back(*branch);
-      if (!branch->down)
-        continue;
-      for (Value part : {branch->down, branch->up}) {
-        const Type own = cast<ShapedType>(part.getType()).getElementType();
-        if (element && own != element)
-          return linear.emitOpError("expects adapters of one type of numbers, but got ") << element << " and " << own;
-        element = own;
-      }
-      rank = std::max(rank, cast<ShapedType>(branch->down.getType()).getDimSize(0));
     }
-    if (!element)
-      return success();
-    // Ranks that an adapter does not have, and all of one that leaves this product, are zeros.
-    const auto zeros = [&](int64_t rows, int64_t columns) -> Value {
-      const auto type = RankedTensorType::get({rows, columns}, element);
-      return WeightOp::create(builder, loc, DenseElementsAttr::get(type, builder.getFloatAttr(element, 0)));
-    };
-    const auto filled = [&](Value part, int64_t rows, int64_t columns) -> Value {
-      if (!part)
-        return zeros(rows, columns);
-      const auto own = cast<ShapedType>(part.getType()).getShape();
-      const unsigned axis = own[0] == rows ? 1 : 0;
-      const int64_t missing = axis ? columns - own[1] : rows - own[0];
-      if (missing == 0)
-        return part;
-      return ConcatOp::create(builder, loc, ValueRange{part, axis ? zeros(rows, missing) : zeros(missing, columns)}, axis);
-    };
-    SmallVector<Value> downs, ups;
-    for (const Adder::Branch &branch : branches) {
-      downs.push_back(filled(branch.down, rank, shape[1]));
-      ups.push_back(filled(branch.up, shape[0], rank));
-    }
-    const auto stacked = [&](ArrayRef<Value> parts, int64_t rows, int64_t columns) -> Value {
-      Value all = ConcatOp::create(builder, loc, parts, 0);
-      return ReshapeOp::create(builder, loc, RankedTensorType::get({int64_t(parts.size()), rows, columns}, element), all);
-    };
+    const auto shape = cast<ShapedType>(linear.getWeight().getType()).getShape();
+    FailureOr<Branch> all = stacked(builder, linear, "adapters", branches, shape[0], shape[1]);
+    if (failed(all) || !all->down)
+      return failure(failed(all));
+    const int64_t rank = cast<ShapedType>(all->down.getType()).getDimSize(1);
     const auto between = RankedTensorType::get({ShapedType::kDynamic, 1, rank}, builder.getF32Type());
-    Value narrow = ExpertLinearOp::create(builder, loc, between, unrounded(linear.getInput()), choice.getIds(),
-                                          stacked(downs, rank, shape[1]), /*combine=*/Value(), /*bias=*/Value(),
-                                          /*residual=*/Value());
-    auto sum = ExpertLinearOp::create(builder, loc, linear.getType(), narrow, choice.getIds(), stacked(ups, shape[0], rank),
-                                      choice.getGain(), /*bias=*/Value(), linear.getResult());
+    Value narrow = ExpertLinearOp::create(builder, loc, between, unrounded(linear.getInput()), choice.getIds(), all->down,
+                                          /*combine=*/Value(), /*bias=*/Value(), /*residual=*/Value());
+    auto sum = ExpertLinearOp::create(builder, loc, linear.getType(), narrow, choice.getIds(), all->up, choice.getGain(),
+                                      /*bias=*/Value(), linear.getResult());
     linear.getResult().replaceAllUsesExcept(sum.getResult(), sum);
     return success();
   }

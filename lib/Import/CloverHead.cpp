@@ -45,19 +45,14 @@ Expected<CloverHead> mlir::llm::readCloverHead(const WeightSource &source,
     return llvm::createStringError("'" + source.path() +
                                    "' expects a tensor 'layers.0." +
                                    names.query + ".weight', but got none");
-  const auto norm = [&](StringRef name) {
-    NormWeights found;
-    found.gamma = {tensors.takeVector(name + ".weight", width)};
-    return found;
+  const auto norm = [&](const Twine &name) {
+    return takeNorm(tensors, name, width);
   };
   const auto linear = [&](const Twine &name, int64_t columns) {
-    LinearWeights found;
-    found.weight = {tensors.take(name + ".weight", {width, columns})};
-    found.bias = {tensors.takeOptionalVector(name + ".bias", width)};
-    return found;
+    return takeLinear(tensors, name, width, columns);
   };
   const auto attend = [&](StringRef name) {
-    return CloverHead::Attend{norm((name + ".input_layernorm").str()),
+    return CloverHead::Attend{norm(name + ".input_layernorm"),
                               linear(name + ".q", width),
                               linear(name + ".k", width),
                               linear(name + ".v", width)};
@@ -105,6 +100,6 @@ LayerHeadBuilder::Guess CloverHeadBuilder::first(Value id, Value token,
 LayerHeadBuilder::Guess CloverHeadBuilder::next(Value id, Value,
                                                 Value feature) {
   Value e = embedded(id), state = attend(clover.next, feature, e);
-  Value row = joined(clover.others.weight, clover.others.bias, state, e);
+  Value row = joined(clover.others.weight, clover.others.bias, {state, e});
   return {norm(row, clover.rowNorm), state};
 }

@@ -64,15 +64,10 @@ Expected<Eagle3Head> mlir::llm::readEagle3Head(const WeightSource &source,
   const std::string prefix =
       tensors.has("midlayer.hidden_norm.weight") ? "midlayer." : "layers.0.";
   const auto norm = [&](const Twine &name) {
-    NormWeights found;
-    found.gamma = {tensors.takeVector(name + ".weight", width)};
-    return found;
+    return takeNorm(tensors, name, width);
   };
   const auto linear = [&](const Twine &name, int64_t rows, int64_t columns) {
-    LinearWeights found;
-    found.weight = {tensors.take(name + ".weight", {rows, columns})};
-    found.bias = {tensors.takeOptionalVector(name + ".bias", rows)};
-    return found;
+    return takeLinear(tensors, name, rows, columns);
   };
   const int64_t keys = like.kvHeads * config.keySize,
                 values = like.kvHeads * config.valueSize, F = like.feedForward;
@@ -134,15 +129,7 @@ Eagle3HeadBuilder::inputsOf(int64_t layers) const {
 }
 
 Value Eagle3HeadBuilder::fused(ArrayRef<Value> inputs) {
-  const int64_t D = config.width;
-  Value whole = weight(eagle.layer.projection), x;
-  for (auto [i, input] : ::llvm::enumerate(inputs)) {
-    Value part = SliceOp::create(builder, loc, whole, int64_t(i) * D,
-                                 int64_t(i + 1) * D, 1);
-    Value bias = i == 0 && eagle.layer.bias ? weight(eagle.layer.bias) : Value();
-    x = LinearOp::create(builder, loc, rowsType({D}), input, part, bias, x);
-  }
-  return x;
+  return joined(eagle.layer.projection, eagle.layer.bias, inputs);
 }
 
 Value Eagle3HeadBuilder::enter(Value, Value token, Value feature) {
@@ -155,7 +142,7 @@ Eagle3HeadBuilder::buildHeads(const LayerConfig &layer,
                               const LayerWeights &tensors, Value x) {
   x = norm(x, eagle.layer.featureNorm);
   const auto both = [&](const LinearWeights &part, int64_t heads, int64_t size) {
-    return joined(part.weight, part.bias, tokenRow, x, {heads, size});
+    return joined(part.weight, part.bias, {tokenRow, x}, {heads, size});
   };
   return {both(tensors.q, layer.heads, config.keySize),
           both(tensors.k, layer.kvHeads, config.keySize),

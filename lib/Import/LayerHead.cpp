@@ -135,9 +135,7 @@ Expected<LayerHead> mlir::llm::readPredictLayer(const WeightSource &source,
   head.config.layers.assign(1, layer);
   TensorTable tensors(source);
   const auto norm = [&](StringRef name) {
-    NormWeights found;
-    found.gamma = {tensors.takeVector(prefix + name + ".weight", width)};
-    return found;
+    return takeNorm(tensors, prefix + name, width);
   };
   head.tokenNorm = norm(around.tokenNorm);
   head.featureNorm = norm(around.featureNorm);
@@ -195,23 +193,25 @@ Value LayerHeadBuilder::enter(Value, Value token, Value feature) {
     token = norm(token, head.tokenNorm);
   if (head.featureNorm)
     feature = norm(feature, head.featureNorm);
-  return head.tokenFirst ? joined(head.projection, head.bias, token, feature)
-                         : joined(head.projection, head.bias, feature, token);
+  if (!head.tokenFirst)
+    std::swap(token, feature);
+  return joined(head.projection, head.bias, {token, feature});
 }
 
 Value LayerHeadBuilder::joined(const WeightRef &matrix, const WeightRef &bias,
-                               Value a, Value b, ArrayRef<int64_t> shape) {
+                               ArrayRef<Value> rows, ArrayRef<int64_t> shape) {
   // W [a ; b] = A a + B b
   const int64_t D = config.width;
   const RankedTensorType type =
       shape.empty() ? rowsType({D}) : rowsType(shape);
-  Value whole = weight(matrix);
-  const auto part = [&](int64_t begin) {
-    return SliceOp::create(builder, loc, whole, begin, begin + D, 1).getResult();
-  };
-  Value x = LinearOp::create(builder, loc, type, a, part(0),
-                             bias ? weight(bias) : Value(), Value());
-  return LinearOp::create(builder, loc, type, b, part(D), Value(), x);
+  Value whole = weight(matrix), sum;
+  for (auto [i, row] : ::llvm::enumerate(rows)) {
+    Value part = SliceOp::create(builder, loc, whole, int64_t(i) * D,
+                                 int64_t(i + 1) * D, 1);
+    Value first = i == 0 && bias ? weight(bias) : Value();
+    sum = LinearOp::create(builder, loc, type, row, part, first, sum);
+  }
+  return sum;
 }
 
 Value LayerHeadBuilder::run(Value x) {

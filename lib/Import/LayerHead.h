@@ -78,10 +78,10 @@ protected:
   virtual Value enter(Value id, Value token, Value feature);
   /// The layers, with their appends and attention, and the norm behind them.
   Value run(Value x);
-  /// A product with two rows of the width, one after the other; a row of the
-  /// result is `shape`, or the width.
-  Value joined(const WeightRef &matrix, const WeightRef &bias, Value a, Value b,
-               ArrayRef<int64_t> shape = {});
+  /// A product with rows of the width, one after the other; a row of the result
+  /// is `shape`, or the width.
+  Value joined(const WeightRef &matrix, const WeightRef &bias,
+               ArrayRef<Value> rows, ArrayRef<int64_t> shape = {});
 };
 
 } // namespace mlir::llm

@@ -92,3 +92,18 @@ llvm::Error TensorTable::finish(llvm::StringRef architecture) const {
       " more: " + llvm::join(ArrayRef(left).take_front(shown), ", ") +
       (left.size() > shown ? ", …" : ""));
 }
+
+NormWeights mlir::llm::takeNorm(TensorTable &tensors, const Twine &stem,
+                                int64_t size) {
+  NormWeights found;
+  found.gamma = {tensors.takeVector(stem + ".weight", size)};
+  return found;
+}
+
+LinearWeights mlir::llm::takeLinear(TensorTable &tensors, const Twine &stem,
+                                    int64_t rows, int64_t columns) {
+  LinearWeights found;
+  found.weight = {tensors.take(stem + ".weight", {rows, columns})};
+  found.bias = {tensors.takeOptionalVector(stem + ".bias", rows)};
+  return found;
+}

@@ -116,6 +116,13 @@ private:
   std::string failure;
 };
 
+/// A norm's factors, the vector `stem.weight`.
+NormWeights takeNorm(TensorTable &tensors, const llvm::Twine &stem,
+                     int64_t size);
+/// A product's `stem.weight`, and `stem.bias` where there is one.
+LinearWeights takeLinear(TensorTable &tensors, const llvm::Twine &stem,
+                         int64_t rows, int64_t columns);
+
 /// The parts of the matrix `NxK` at `stem`; nothing where the checkpoint is not
 /// quantised, or this matrix is not.
 std::optional<QuantisedMatrix> findQuantised(const CheckpointQuantisation &how,
