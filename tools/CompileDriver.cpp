@@ -122,11 +122,6 @@ private:
   }
 
   LogicalResult load();
-  /// A package has its new weights in it, and keeps their file only if it was
-  /// asked for.
-  bool keepsWeights() const {
-    return options.emit != Emit::Package && options.emit != Emit::Spirv;
-  }
   /// Opens the files of the module, and a place for new ones unless that would
   /// take the place of another file.
   LogicalResult openWeights();
@@ -184,25 +179,11 @@ LogicalResult Driver::openWeights() {
   if (failed(check(files.readSources(*module, folder))))
     return failure();
   weights = std::make_shared<WeightStore>(folder);
-  llvm::SmallString<128> file(options.weightsOut);
-  if (file.empty()) {
-    const StringRef beside = options.output == "-" ? StringRef("weights")
-                                                   : StringRef(options.output);
-    path::replace_extension(file = beside, ".safetensors");
-    // What a package holds for a while must not be mistaken for what it is made
-    // of: a p.mlir that reads p.safetensors becomes p.sprig.
-    const auto taken = [&] {
-      OutputGuard trial = files;
-      return llvm::errorToBool(trial.write("", file));
-    };
-    for (unsigned i = 1; !keepsWeights() && taken(); ++i)
-      path::replace_extension(file = beside, Twine(i) + ".safetensors");
-  }
-  if (options.weightsOut.empty() && keepsWeights())
-    noPlace = llvm::toString(files.write(
-        "--weights-out (by default beside -o)", file));
-  if (noPlace.empty())
-    weights->setSpillPath(relativePath(file, folder.empty() ? "." : folder));
+  llvm::Expected<std::string> file = newWeightsFile(options, files);
+  if (file)
+    weights->setSpillPath(relativePath(*file, folder.empty() ? "." : folder));
+  else
+    noPlace = llvm::toString(file.takeError());
   WeightStore::attach(&context, weights);
   return success();
 }

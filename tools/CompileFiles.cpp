@@ -59,4 +59,23 @@ static ::llvm::Error readFilesOf(StringRef pipeline, OutputGuard &guard) {
   return ::llvm::Error::success();
 }
 
+::llvm::Expected<std::string> newWeightsFile(const CompileOptions &options, OutputGuard &guard) {
+  if (!options.weightsOut.empty())
+    return options.weightsOut;
+  const StringRef beside = options.output == "-" ? StringRef("weights") : StringRef(options.output);
+  ::llvm::SmallString<128> file(beside);
+  ::llvm::sys::path::replace_extension(file, ".safetensors");
+  const bool stays = options.emit != Emit::Package && options.emit != Emit::Spirv;
+  if (stays)
+    if (::llvm::Error error = guard.write("--weights-out (by default beside -o)", file))
+      return std::move(error);
+  const auto taken = [&] {
+    OutputGuard trial = guard;
+    return ::llvm::errorToBool(trial.write("", file));
+  };
+  for (unsigned i = 1; !stays && taken(); ++i)
+    ::llvm::sys::path::replace_extension(file = beside, ::llvm::Twine(i) + ".safetensors");
+  return file.str().str();
+}
+
 } // namespace mlir::llm

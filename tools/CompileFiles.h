@@ -11,6 +11,10 @@ namespace mlir::llm {
 /// --weights-out, of which only the passes know whether there are any.
 ::llvm::Error guardFiles(const CompileOptions &options, OutputGuard &guard);
 
+/// The file of new weights: --weights-out, or one beside -o, which is an error where it would take the place of another
+/// file. What a package holds for a while gets a name that is free: a p.mlir that reads p.safetensors becomes p.sprig.
+::llvm::Expected<std::string> newWeightsFile(const CompileOptions &options, OutputGuard &guard);
+
 } // namespace mlir::llm
 
 #endif // SPRIG_TOOLS_COMPILEFILES_H

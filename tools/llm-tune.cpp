@@ -1,6 +1,7 @@
 // llm-tune: measures schedules of a model's products on a device, and writes a
 // target profile that llm-compile takes.
 #include "lib/Weights/OutputFile.h"
+#include "lib/Weights/OutputGuard.h"
 #include "tools/CompileDriver.h"
 #include "tools/Compression.h"
 #include "tools/Support/Process.h"
@@ -68,6 +69,17 @@ int fail(::llvm::Error error) { return fail(toString(std::move(error))); }
       {"change", describeChange(tile.standard, tile.result.choices)}};
 }
 
+::llvm::Error guardFiles(const Arguments &args) {
+  OutputGuard files;
+  if (::llvm::Error error = files.read("--target", args.target))
+    return error;
+  if (::llvm::Error error = files.read("MODEL", args.compile.source))
+    return error;
+  if (::llvm::Error error = files.write("--state", args.state))
+    return error;
+  return files.write("the output", args.output);
+}
+
 int run(Arguments &args, MLIRContext &context) {
   auto profile = findProfile(args.target);
   if (!profile)
@@ -79,11 +91,7 @@ int run(Arguments &args, MLIRContext &context) {
     if (!::llvm::is_contained(profile->tokenTiles, tile))
       return fail("expects --tiles among the token_tiles of target '" +
                   profile->name + "', but got " + std::to_string(tile));
-  for (const std::string &input : {args.target, args.compile.source})
-    if (!input.empty())
-      if (auto error = checkNotInput(args.output, input))
-        return fail(std::move(error));
-  if (auto error = checkNotInput(args.output, args.state))
+  if (auto error = guardFiles(args))
     return fail(std::move(error));
   auto device = TuneDevice::open(args.device, *profile);
   if (!device)

@@ -52,6 +52,10 @@ private:
   GGUFMetadata keyValues;
 };
 
+/// How the name of part `part` (from 1) of `count` ends where gguf-split wrote a
+/// model as several files: -00001-of-00003.gguf.
+std::string splitSuffix(uint64_t part, uint64_t count);
+
 } // namespace mlir::llm
 
 #endif // SPRIG_LIB_WEIGHTS_GGUFFILE_H

@@ -5,6 +5,10 @@
 
 namespace mlir::llm {
 
+std::string splitSuffix(uint64_t part, uint64_t count) {
+  return llvm::formatv("-{0,0+5}-of-{1,0+5}.gguf", part, count).str();
+}
+
 llvm::Error GGUFFile::addParts() {
   const auto failed = [&](const llvm::Twine &message) {
     return llvm::createStringError(path() + ": " + message);
@@ -17,9 +21,7 @@ llvm::Error GGUFFile::addParts() {
     return llvm::Error::success();
   if (llvm::Error error = keyValues.getUnsigned("split.no", 0).moveInto(number))
     return error;
-  const auto suffix = [&](uint64_t part) {
-    return llvm::formatv("-{0,0+5}-of-{1,0+5}.gguf", part, count).str();
-  };
+  const auto suffix = [&](uint64_t part) { return splitSuffix(part, count); };
   llvm::StringRef stem = path();
   if (number != 0)
     return failed("expects the first of the " + llvm::Twine(count) +

@@ -131,12 +131,4 @@ llvm::Error writeText(llvm::StringRef path, llvm::StringRef text) {
   return (*file)->commit();
 }
 
-llvm::Error checkNotInput(llvm::StringRef output, llvm::StringRef input) {
-  if (output == "-" || !llvm::sys::fs::equivalent(output, input))
-    return llvm::Error::success();
-  return llvm::createStringError("expects another file for the output than the "
-                                 "input '" +
-                                 input + "', which it would overwrite");
-}
-
 } // namespace mlir::llm

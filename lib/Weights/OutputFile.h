@@ -53,9 +53,6 @@ private:
 /// Writes `text` to a file, or to the standard output where `path` is "-".
 llvm::Error writeText(llvm::StringRef path, llvm::StringRef text);
 
-/// An error where both are one file: it would be lost.
-llvm::Error checkNotInput(llvm::StringRef output, llvm::StringRef input);
-
 } // namespace mlir::llm
 
 #endif // SPRIG_LIB_WEIGHTS_OUTPUTFILE_H

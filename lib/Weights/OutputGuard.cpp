@@ -1,13 +1,12 @@
 #include "lib/Weights/OutputGuard.h"
 
 #include "dialects/LLM/LLM.h"
+#include "lib/Weights/GGUFFile.h"
+#include "lib/Weights/SafetensorsShards.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 #include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <set>
 
 namespace mlir::llm {
@@ -43,32 +42,28 @@ std::string placeOf(StringRef file) {
 
 /// The files that an index names; none where it is damaged, which its reader says.
 Paths shardsOf(StringRef index) {
-  std::ifstream stream(index.str());
-  const auto root = nlohmann::json::parse(stream, nullptr, false);
-  std::set<std::string> names;
-  if (root.is_object())
-    if (const auto map = root.find("weight_map"); map != root.end() && map->is_object())
-      for (const auto &[key, value] : map->items())
-        if (value.is_string())
-          names.insert(value.get<std::string>());
-  Paths files;
-  for (const std::string &name : names)
-    files.push_back(inside(path::parent_path(index), name));
-  return files;
+  auto tensors = readShardIndex(index);
+  if (!tensors) {
+    ::llvm::consumeError(tensors.takeError());
+    return {};
+  }
+  std::set<std::string> files;
+  for (const IndexedTensor &tensor : *tensors)
+    files.insert(inside(path::parent_path(index), tensor.file));
+  return Paths(files.begin(), files.end());
 }
 
 /// MODEL-00001-of-00003.gguf with the parts behind it, or the file alone.
 Paths partsOf(StringRef file) {
-  constexpr size_t kDigits = 5;
-  StringRef stem = file;
-  unsigned count;
-  if (!stem.consume_back(".gguf") || stem.take_back(kDigits).getAsInteger(10, count) ||
-      !stem.drop_back(kDigits).ends_with("-00001-of-"))
+  constexpr uint64_t kMostParts = 99999;
+  StringRef stem = file, digits = file;
+  uint64_t count;
+  if (!digits.consume_back(".gguf") || digits.rsplit('-').second.getAsInteger(10, count) || count > kMostParts ||
+      !stem.consume_back(splitSuffix(1, count)))
     return {file.str()};
-  stem = stem.drop_back(kDigits + StringRef("00001-of-").size());
   Paths files;
-  for (unsigned part = 1; part <= count; ++part)
-    files.push_back(::llvm::formatv("{0}{1,0+5}-of-{2,0+5}.gguf", stem, part, count).str());
+  for (uint64_t part = 1; part <= count; ++part)
+    files.push_back((stem + splitSuffix(part, count)).str());
   return files;
 }
 

@@ -19,8 +19,8 @@ void SafetensorsShards::release(std::span<const std::byte> range) const {
     shards.front()->release(range); // pages have addresses, not owners
 }
 
-llvm::Expected<std::unique_ptr<SafetensorsShards>>
-SafetensorsShards::open(llvm::StringRef indexPath) {
+llvm::Expected<std::vector<IndexedTensor>>
+readShardIndex(llvm::StringRef indexPath) {
   const auto failed = [&](const llvm::Twine &message) {
     return llvm::createStringError(indexPath + ": " + message);
   };
@@ -36,8 +36,7 @@ SafetensorsShards::open(llvm::StringRef indexPath) {
   if (map == root.end() || !map->is_object())
     return failed("expects an object 'weight_map'");
 
-  std::unique_ptr<SafetensorsShards> result(new SafetensorsShards(indexPath));
-  llvm::StringMap<size_t> shardOfName;
+  std::vector<IndexedTensor> tensors;
   for (const auto &[key, value] : map->items()) {
     if (!value.is_string())
       return failed("weight_map '" + key + "' expects the name of a file");
@@ -48,6 +47,22 @@ SafetensorsShards::open(llvm::StringRef indexPath) {
       return failed("weight_map '" + key +
                     "' expects a file beside the index, but got '" + name +
                     "'");
+    tensors.push_back({key, name.str()});
+  }
+  return tensors;
+}
+
+llvm::Expected<std::unique_ptr<SafetensorsShards>>
+SafetensorsShards::open(llvm::StringRef indexPath) {
+  const auto failed = [&](const llvm::Twine &message) {
+    return llvm::createStringError(indexPath + ": " + message);
+  };
+  auto tensors = readShardIndex(indexPath);
+  if (!tensors)
+    return tensors.takeError();
+  std::unique_ptr<SafetensorsShards> result(new SafetensorsShards(indexPath));
+  llvm::StringMap<size_t> shardOfName;
+  for (const auto &[key, name] : *tensors) {
     const auto [at, isNew] =
         shardOfName.try_emplace(name, result->shards.size());
     if (isNew) {

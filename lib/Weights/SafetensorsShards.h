@@ -7,6 +7,14 @@
 
 namespace mlir::llm {
 
+/// A tensor, and the file beside the index that has it.
+struct IndexedTensor {
+  std::string key, file;
+};
+/// What an index lists. Errors: no such JSON, and a file outside its folder.
+llvm::Expected<std::vector<IndexedTensor>>
+readShardIndex(llvm::StringRef indexPath);
+
 class SafetensorsShards final : public WeightSource {
 public:
   /// Opens the index and every file it names. Errors: a missing file, a file
