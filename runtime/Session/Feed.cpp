@@ -2,8 +2,6 @@
 #include "runtime/Session/Session.h"
 #include "runtime/Support/Strings.h"
 
-#include <set>
-
 namespace sprig {
 
 using format::ProgramKind;
@@ -85,19 +83,8 @@ std::vector<PlannedStep> Session::planFor(uint32_t tokens, ProgramKind kind) {
     return plan;
   const std::vector<PlannedStep> narrow = planSteps(tokens, {1}, {1});
   // Kernels of wider steps alone.
-  std::set<uint32_t> wide, shared;
-  const auto add = [&](const std::vector<PlannedStep> &steps,
-                       std::set<uint32_t> &kernels) {
-    for (size_t i = 0; i < steps.size(); ++i)
-      if (const format::Program *next = findProgram(
-              owner->target(),
-              i + 1 == steps.size() ? kind : innerKind(steps[i].width),
-              steps[i].width))
-        for (uint32_t kernel : vulkan::kernelsOf(*next))
-          kernels.insert(kernel);
-  };
-  add(plan, wide);
-  add(narrow, shared);
+  const std::set<uint32_t> wide = kernelsOf(plan, kind),
+                           shared = kernelsOf(narrow, kind);
   PipelineCost more;
   std::vector<uint32_t> fresh;
   for (uint32_t kernel : wide) {
@@ -118,25 +105,36 @@ std::vector<PlannedStep> Session::planFor(uint32_t tokens, ProgramKind kind) {
   return narrower ? narrow : plan;
 }
 
+ProgramKind Session::kindOf(const std::vector<PlannedStep> &plan, size_t i,
+                            ProgramKind kind) const {
+  const bool last = i + 1 == plan.size() && kind != ProgramKind::append;
+  return last ? kind : innerKind(plan[i].width);
+}
+
+std::set<uint32_t> Session::kernelsOf(const std::vector<PlannedStep> &plan,
+                                      ProgramKind kind) const {
+  std::set<uint32_t> kernels;
+  for (size_t i = 0; i < plan.size(); ++i)
+    if (const format::Program *next = findProgram(
+            owner->target(), kindOf(plan, i, kind), plan[i].width)) {
+      const std::vector<uint32_t> own = vulkan::kernelsOf(*next);
+      kernels.insert(own.begin(), own.end());
+    }
+  return kernels;
+}
+
 Result<uint64_t> Session::submitPlan(const std::vector<PlannedStep> &plan,
                                      ProgramKind kind) {
-  auto kindOf = [&](size_t i) {
-    bool last = i + 1 == plan.size() && kind != ProgramKind::append;
-    return last ? kind : innerKind(plan[i].width);
-  };
   // All pipelines first, so that the threads that make them work at once.
-  std::vector<uint32_t> kernels;
-  for (size_t i = 0; i < plan.size(); ++i)
-    if (const format::Program *next =
-            findProgram(owner->target(), kindOf(i), plan[i].width))
-      for (uint32_t kernel : vulkan::kernelsOf(*next))
-        kernels.push_back(kernel);
-  if (Status status = owner->pipelines().ensure(kernels); !status.ok())
+  const std::set<uint32_t> kernels = kernelsOf(plan, kind);
+  if (Status status =
+          owner->pipelines().ensure({kernels.begin(), kernels.end()});
+      !status.ok())
     return status;
 
   uint64_t number = 0;
   for (size_t i = 0; i < plan.size(); ++i) {
-    Result<RecordedProgram *> step = program(kindOf(i), plan[i].width);
+    Result<RecordedProgram *> step = program(kindOf(plan, i, kind), plan[i].width);
     if (!step.ok())
       return step.status();
     StepInput given = input(slots(), known.data() + filled, plan[i].count);

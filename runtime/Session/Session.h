@@ -8,6 +8,7 @@
 #include "runtime/Session/StepQueue.h"
 
 #include <optional>
+#include <set>
 
 namespace sprig {
 
@@ -227,6 +228,12 @@ private:
   /// that generation needs anyway may be sooner done with a short prompt than
   /// the pipelines of wider ones are made.
   std::vector<PlannedStep> planFor(uint32_t tokens, format::ProgramKind kind);
+  /// Of the program of step `i` of a plan that ends in `kind`.
+  format::ProgramKind kindOf(const std::vector<PlannedStep> &plan, size_t i,
+                             format::ProgramKind kind) const;
+  /// That its programs dispatch.
+  std::set<uint32_t> kernelsOf(const std::vector<PlannedStep> &plan,
+                               format::ProgramKind kind) const;
   Result<uint64_t> submitPlan(const std::vector<PlannedStep> &plan,
                               format::ProgramKind kind);
   Status prepareMeasure(uint32_t base, uint32_t slots);
