@@ -1,23 +1,19 @@
 // An adapter is for the model, not for the file: a checkpoint and its GGUF file, whose queries and keys have their rows in
 // another order, give the same logits with it.
-#include "lib/Import/Adapter.h"
-#include "lib/Reference/Evaluator.h"
-#include "test/lib/Import/ImportTesting.h"
+#include "test/lib/Import/AdaptedModel.h"
 #include "test/lib/Import/TinyCheckpoint.h"
 #include "llvm/Support/JSON.h"
 
 #include <fstream>
-#include <numeric>
 #include <random>
 
 using namespace mlir;
 using namespace mlir::llm;
 using namespace mlir::llm::testing;
-using reference::Tensor;
 
 namespace {
 
-class AdapterTwins : public ImportTest, public ::testing::WithParamInterface<const char *> {
+class AdapterTwins : public AdaptedModelTest, public ::testing::WithParamInterface<const char *> {
 protected:
   /// Of rank 2, for the products of every kind of attention in layer 0.
   void writeAdapter(int64_t D, int64_t Q, int64_t KV) {
@@ -52,36 +48,12 @@ protected:
                "target_modules": ["q_proj", "k_proj", "v_proj", "o_proj"]})";
   }
 
-  std::vector<double> logits(const std::string &source, double scale) {
-    ImportOptions options;
-    options.folder = folder.string();
-    auto module = importModel(&context, source, options);
-    if (!module) {
-      ADD_FAILURE() << llvm::toString(module.takeError());
-      return {};
-    }
-    auto store = std::make_shared<WeightStore>(folder.string());
-    store->setSpillPath("new.safetensors");
-    WeightStore::attach(&context, store);
-    if (scale != 0 && failed(addAdapter(**module, path("adapter"), scale, *store))) {
-      ADD_FAILURE() << "the adapter does not fit " << source;
-      return {};
-    }
+  std::vector<double> logits(const std::string &source, bool adapted) {
     reference::Options how;
     how.precision = reference::Precision::F64, how.threads = 1;
-    auto evaluator = reference::Evaluator::create(**module, store, how);
-    std::vector<int32_t> positions(12), tokens(12);
-    std::iota(positions.begin(), positions.end(), 0);
+    std::vector<int32_t> tokens(12);
     std::iota(tokens.begin(), tokens.end(), 40);
-    auto results = evaluator->run("forward", {Tensor::ids(tokens), Tensor::ids(positions), Tensor::ids(positions)});
-    return succeeded(results) ? results->front().toDoubles() : std::vector<double>();
-  }
-
-  static double distance(const std::vector<double> &a, const std::vector<double> &b) {
-    double worst = a.size() == b.size() && !a.empty() ? 0 : HUGE_VAL;
-    for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
-      worst = std::max(worst, std::abs(a[i] - b[i]));
-    return worst;
+    return logitsAfter(tokens, source, adapted ? path("adapter") : "", how);
   }
 };
 
@@ -99,9 +71,9 @@ TEST_P(AdapterTwins, GiveTheSame) {
   const int64_t size = number("head_dim");
   writeAdapter(number("hidden_size"), size * number("num_attention_heads"), size * number("num_key_value_heads"));
 
-  const std::vector<double> folderLogits = logits(checkpoint, 1), fileLogits = logits(path("model.gguf"), 1);
+  const std::vector<double> folderLogits = logits(checkpoint, true), fileLogits = logits(path("model.gguf"), true);
   EXPECT_LT(distance(folderLogits, fileLogits), 1e-5);
-  EXPECT_GT(distance(folderLogits, logits(checkpoint, 0)), 1e-3); // the adapter does something
+  EXPECT_GT(distance(folderLogits, logits(checkpoint, false)), 1e-3); // the adapter does something
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, AdapterTwins, ::testing::Values("llama", "llama-head-dim-24"),

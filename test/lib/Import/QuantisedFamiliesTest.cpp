@@ -1,24 +1,20 @@
 // Quantised checkpoints and adapters of every family: logits are those of the numbers that they mean.
-#include "lib/Import/Adapter.h"
-#include "lib/Reference/Evaluator.h"
+#include "test/lib/Import/AdaptedModel.h"
 #include "test/lib/Import/GeneratedCheckpoint.h"
-#include "test/lib/Import/ImportTesting.h"
 #include "test/lib/Import/QuantisedCheckpoint.h"
 
-#include <numeric>
 #include <random>
 
 using namespace mlir;
 using namespace mlir::llm;
 using namespace mlir::llm::testing;
-using reference::Tensor;
 
 namespace {
 
 constexpr int64_t kRank = 2;
 constexpr double kFactor = 2; // lora_alpha over the rank
 
-class FamilyTest : public ImportTest, public ::testing::WithParamInterface<const char *> {
+class FamilyTest : public AdaptedModelTest, public ::testing::WithParamInterface<const char *> {
 protected:
   void SetUp() override {
     ImportTest::SetUp();
@@ -28,32 +24,7 @@ protected:
   }
 
   std::vector<double> logits(const std::string &source, const char *adapter = nullptr) {
-    ImportOptions options;
-    options.folder = folder.string();
-    auto imported = importModel(&context, source, options);
-    if (!imported) {
-      ADD_FAILURE() << llvm::toString(imported.takeError());
-      return {};
-    }
-    auto store = std::make_shared<WeightStore>(folder.string());
-    WeightStore::attach(&context, store);
-    if (adapter && failed(addAdapter(**imported, path(adapter), 1, *store))) {
-      ADD_FAILURE() << "the adapter does not fit " << source;
-      return {};
-    }
-    auto evaluator = reference::Evaluator::create(**imported, store, {});
-    const std::vector<int32_t> ids{3, 14, 15, 9, 2, 6};
-    std::vector<int32_t> positions(ids.size());
-    std::iota(positions.begin(), positions.end(), 0);
-    auto results = evaluator->run("forward", {Tensor::ids(ids), Tensor::ids(positions), Tensor::ids(positions)});
-    return succeeded(results) ? results->front().toDoubles() : std::vector<double>();
-  }
-
-  static double distance(const std::vector<double> &a, const std::vector<double> &b) {
-    double worst = a.size() == b.size() && !a.empty() ? 0 : HUGE_VAL;
-    for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
-      worst = std::max(worst, std::abs(a[i] - b[i]));
-    return worst;
+    return logitsAfter({3, 14, 15, 9, 2, 6}, source, adapter ? path(adapter) : "", {});
   }
 
   /// An adapter of all products of layers whose names `wants`, in `adapter`; the model with it within, in `merged`.
