@@ -41,6 +41,11 @@ def timed(command, env):
     return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout
 
 
+def inspected(package):
+    """What llm-inspect says of a package."""
+    return json.loads(timed([str(BIN / "llm-inspect"), package, "--json"], {})[2])
+
+
 def difference(short, long, count):
     """Seconds for each of `count` things, wall and processor; None where the run was disturbed."""
     wall, processor = (long[i] - short[i] for i in (0, 1))

@@ -11,7 +11,6 @@ change how fast the rest is.
 Exits 1 where something is not so.
 """
 import argparse
-import json
 import pathlib
 import re
 import statistics
@@ -21,6 +20,7 @@ import tempfile
 
 import decode
 import libsprig
+import modelir
 
 # Bytes of a number, by the names that types have in the IR.
 BYTES = {"f32": 4, "f16": 2, "bf16": 2, "i8": 1, "Q4_0": 18 / 32, "Q4_1": 20 / 32, "Q5_0": 22 / 32, "Q5_1": 24 / 32,
@@ -44,15 +44,6 @@ def parameter_bytes(ir):
     return total
 
 
-def cache_bytes(ir):
-    """Bytes a token of all caches, which are of f16: of each layer and head a key and a value."""
-    aliases, total = dict(re.findall(r"^(!\w+) = !llm\.kv<([\dx]+), f16, f16", ir, re.M)), 0
-    for layers, kind in re.findall(r"llm\.kv_cache @\w+ : (\d+) x (!\w+)", ir):
-        heads, key, *value = map(int, aliases[kind].split("x"))
-        total += int(layers) * heads * (key + (value[0] if value else key)) * 2
-    return total
-
-
 def compiled(model, folder, spec):
     name = re.sub(r"\W+", "-", spec or "whole")
     package, ir = f"{folder}/{name}.sprig", f"{folder}/{name}.mlir"
@@ -60,13 +51,13 @@ def compiled(model, folder, spec):
     run = lambda *arguments: subprocess.run([str(decode.BIN / "llm-compile"), model, *how, *arguments], check=True)
     run("--target=lavapipe", "--no-fallback", "--context=1024", "--self-test=0", "--tree=0", "-o", package)
     run("--emit=llm", "-o", ir)
-    figures = json.loads(subprocess.run([str(decode.BIN / "llm-inspect"), package, "--json"], check=True,
-                                        capture_output=True, text=True).stdout)
+    figures = decode.inspected(package)
     text = pathlib.Path(ir).read_text()
     pathlib.Path(ir).with_suffix(".safetensors").unlink(missing_ok=True)
     target = figures["targets"][0]
     return {"package": package, "bytes": figures["package_bytes"], "read": target["bytes_per_token"],
-            "kv": target["memory"]["kv_bytes"] / 1024, "kv planned": cache_bytes(text), "parameters": parameter_bytes(text)}
+            "kv": target["memory"]["kv_bytes"] / 1024, "kv planned": modelir.cache_bytes(text, tokens=1),
+            "parameters": parameter_bytes(text)}
 
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -23,6 +23,8 @@ import subprocess
 import sys
 import time
 
+import modelir
+
 PRESETS = ("as-is", "w8a16", "w8a8", "w4a16", "w4a8", "w3a16")
 CACHES = (16, 8, 4)
 COLOURS = dict(zip(PRESETS, ("#444444", "#1f77b4", "#17a0a0", "#2ca02c", "#d08000", "#c03030")))
@@ -91,7 +93,7 @@ def measured(name, model, window, preset, caches):
         f"--pass-pipeline=builtin.module({kv}llm-default-pipeline)")
     text = ["--text", args.text, "--skip-chars", 2000, "--windows", args.windows, "--window", window]
     values = json.loads(run("llm-eval", ir, *text, "--against", model, "--against-cache", out / f"{name}-logits", "--json"))
-    values["cache_bytes"] = cache_bytes(ir.read_text())
+    values["cache_bytes"] = modelir.cache_bytes(ir.read_text(), tokens=2048)
     result.write_text(json.dumps(values))
     return values
 
@@ -105,31 +107,6 @@ def package_bytes(name, model, preset):
         result.write_text(json.dumps({"bytes": package.stat().st_size}))
         package.unlink()
     return json.loads(result.read_text())["bytes"]
-
-
-def cache_bytes(ir, tokens=2048):
-    """Of keys and values of so many tokens, from the types of the caches; an f32 scale a token and head in 8 bits, a
-    scale and a minimum in f16 for a group in 4."""
-    aliases = dict(re.findall(r"^(!\w+) = (!llm\.kv<.*>)$", ir, re.M))
-    total = 0
-    for count, kind in re.findall(r"llm\.kv_cache @\w+ : (?:(\d+) x )?(!llm\.kv<.*>|!\w+)", ir):
-        kind = aliases.get(kind, kind)
-        heads, width = map(int, re.search(r"kv<(\d+)x(\d+)", kind).groups())
-        bits = 16 * width
-        group = re.search(r"u4, (\d+):", expand(kind, ir))
-        if group:
-            bits = 4 * width + width // int(group[1]) * 32
-        elif "i8, *" in expand(kind, ir):
-            bits = 8 * width + 32
-        total += int(count or 1) * heads * 2 * bits * tokens // 8
-    return total
-
-
-def expand(kind, ir):
-    """A type with the aliases in it spelt out."""
-    for alias, meaning in re.findall(r"^(!\w+) = (!llm\.q<.*>)$", ir, re.M):
-        kind = re.sub(re.escape(alias) + r"\b", meaning, kind)
-    return kind
 
 
 def chart(rows):

@@ -50,9 +50,7 @@ def compiled(model, variant, folder):
     else:
         arguments.append(f"--preset={variant}")
     subprocess.run([str(decode.BIN / "llm-compile"), source, *arguments], check=True)
-    inspected = json.loads(subprocess.run([str(decode.BIN / "llm-inspect"), package, "--json"], check=True,
-                                          capture_output=True, text=True).stdout)
-    return package, inspected["bytes_per_token"]
+    return package, decode.inspected(package)["bytes_per_token"]
 
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
