@@ -23,4 +23,4 @@ add_library(SprigInspect STATIC
 target_link_libraries(SprigInspect PUBLIC SprigToolSupport)
 sprig_runtime_tool(llm-inspect)
 target_link_libraries(llm-inspect PRIVATE SprigInspect)
-sprig_runtime_tool(llm-run Run/Arguments.cpp Run/Report.cpp)
+sprig_runtime_tool(llm-run Run/Arguments.cpp Run/Devices.cpp Run/Report.cpp)

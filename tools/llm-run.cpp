@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/sprig.h"
 #include "tools/Run/Arguments.h"
+#include "tools/Run/Devices.h"
 #include "tools/Run/Report.h"
 #include "tools/Support/Json.h"
 #include "tools/Support/Process.h"
@@ -45,37 +46,6 @@ bool readFile(const std::string &path, std::string &text) {
   std::fclose(file);
   errno = why;
   return why == 0;
-}
-
-int listDevices(bool asJson) {
-  size_t count = 0;
-  if (sprig_list_devices(nullptr, 0, &count) != SPRIG_OK)
-    return failed();
-  std::vector<sprig_device> devices(count);
-  if (sprig_list_devices(devices.data(), count, &count) != SPRIG_OK)
-    return failed();
-  if (count == 0)
-    return fail("expects a Vulkan device, but the loader lists none; install a "
-                "driver (Debian: mesa-vulkan-drivers)");
-  Json json;
-  json.open('{').key("devices").open('[');
-  for (size_t i = 0; i < count; ++i) {
-    const sprig_device &device = devices[i];
-    std::string version = std::to_string(device.vulkan_major) + "." +
-                          std::to_string(device.vulkan_minor);
-    if (!asJson)
-      std::printf("%zu: %s (%s, Vulkan %s, %.1f GiB; %s)\n", i, device.name,
-                  device.kind, version.c_str(),
-                  double(device.memory_bytes) / (1u << 30), device.driver);
-    json.open('{').pair("index", uint64_t(i)).pair("name", device.name);
-    json.pair("driver", device.driver).pair("kind", device.kind);
-    json.pair("vulkan", version).pair("memory_bytes", device.memory_bytes);
-    json.pair("unified", device.unified != 0).close();
-  }
-  json.close().close();
-  if (asJson)
-    std::puts(json.text().c_str());
-  return 0;
 }
 
 /// One run of the model: opened, fed, reported.
@@ -404,8 +374,10 @@ int main(int argc, char **argv) {
   int exitCode = 0;
   if (!parseArguments(argc, argv, args, exitCode))
     return exitCode;
-  if (args.listDevices)
-    return listDevices(args.json);
+  if (args.listDevices) {
+    const std::string why = listDevices(args.json);
+    return why.empty() ? 0 : fail(why);
+  }
   if (args.model.empty())
     return fail("expects a .sprig package (see llm-run --help)");
   if (args.weights != "auto" && args.weights != "in-place" &&

@@ -2,6 +2,7 @@
 #include "lib/Quant/Affine.h"
 #include "lib/Quant/CodeTables.h"
 #include "lib/Quant/Half.h"
+#include "lib/Weights/PackedCodes.h"
 #include "lib/Weights/SparseRow.h"
 #include "lib/Weights/WeightTypes.h"
 
@@ -13,41 +14,6 @@ namespace mlir::llm::weights {
 namespace quant = sprig::quant;
 
 namespace {
-
-/// NF4 (QLoRA, arXiv 2305.14314, appendix E): quantiles of a normal
-/// distribution scaled to [-1, 1].
-constexpr float kNF4[16] = {-1.0f,
-                            -0.6961928009986877f,
-                            -0.5250730514526367f,
-                            -0.39491748809814453f,
-                            -0.28444138169288635f,
-                            -0.18477343022823334f,
-                            -0.09105003625154495f,
-                            0.0f,
-                            0.07958029955625534f,
-                            0.16093020141124725f,
-                            0.24611230194568634f,
-                            0.33791524171829224f,
-                            0.44070982933044434f,
-                            0.5626170039176941f,
-                            0.7229568362236023f,
-                            1.0f};
-
-/// AutoAWQ deals the eight codes of a word out in the order 0, 2, 4, 6, 1, 3,
-/// 5, 7: where column n lies in its row of codes.
-size_t awqPlace(size_t n) { return n / 8 * 8 + n % 2 * 4 + n % 8 / 2; }
-
-/// Bits [from, from + count) of a little-endian stream of 32-bit words that lie
-/// `stride` words apart.
-uint32_t bitsAt(const std::byte *words, size_t stride, size_t from,
-                unsigned count) {
-  const size_t word = from / 32, shift = from % 32;
-  uint64_t value = quant::load<uint32_t>(words + 4 * word * stride);
-  if (shift + count > 32)
-    value |= uint64_t(quant::load<uint32_t>(words + 4 * (word + 1) * stride))
-             << 32;
-  return uint32_t(value >> shift) & ((1u << count) - 1);
-}
 
 float scaleValue(ScaleType type, Format stored, double value) {
   // A type without a tensor type of its own lies in the file as raw bits.
