@@ -32,10 +32,11 @@ namespace {
 struct Key {
   StringRef name, pass, option;
   enum class Kind { Number, Real, Group, Word, File, YesNo, Run } kind;
+  StringRef beside = {}; ///< keys of no pass of their own that may follow, with blanks
 };
 constexpr StringRef kWeights = "llm-quantize-weights", kActivations = "llm-quantize-activations";
 constexpr StringRef kCaches = "llm-quantize-kv", kSmooth = "llm-smooth", kMix = "llm-mix-precision";
-constexpr StringRef kRotate = "llm-rotate", kOutliers = "llm-split-outliers";
+constexpr StringRef kRotate = "llm-rotate", kOutliers = "llm-split-outliers", kSearch = "llm-search-shape";
 /// In the order of the passes.
 constexpr StringRef kQuantizePasses[] = {kSmooth, kRotate, kOutliers, kMix, kWeights, kActivations, kCaches};
 constexpr Key kQuantizeKeys[] = {
@@ -51,17 +52,24 @@ constexpr Key kQuantizeKeys[] = {
     {"attention", kCaches, "attention", Key::Kind::Number},
 };
 constexpr Key kCacheKeys[] = {{"attention", kCaches, "attention", Key::Kind::Number}};
+constexpr StringRef kSparsify = "llm-sparsify";
+constexpr StringRef kShares = "score recover tokens window", kSparse = "w group symmetric replay head score tokens window";
+constexpr StringRef kBudgets = "recover tokens window target";
 constexpr Key kPruneKeys[] = {
-    {"layers", "llm-prune-layers", "count", Key::Kind::Number},
-    {"ffn", "llm-prune-ffn", "ratio", Key::Kind::Real},
-    {"heads", "llm-prune-heads", "ratio", Key::Kind::Real},
-    {"kv-heads", "llm-prune-kv-heads", "ratio", Key::Kind::Real},
-    {"merge-kv", "llm-merge-kv-heads", "heads", Key::Kind::Number},
-    {"head-dim", "llm-prune-head-dim", "ratio", Key::Kind::Real},
-    {"width", "llm-prune-width", "ratio", Key::Kind::Real},
-    {"rank", "llm-factorize", "ratio", Key::Kind::Real},
-    {"mask", "llm-prune-masks", "file", Key::Kind::File},
-    {"sparse", "llm-sparsify", "pattern", Key::Kind::Real},
+    {"layers", "llm-prune-layers", "count", Key::Kind::Number, kShares},
+    {"ffn", "llm-prune-ffn", "ratio", Key::Kind::Real, kShares},
+    {"heads", "llm-prune-heads", "ratio", Key::Kind::Real, kShares},
+    {"kv-heads", "llm-prune-kv-heads", "ratio", Key::Kind::Real, kShares},
+    {"merge-kv", "llm-merge-kv-heads", "heads", Key::Kind::Number, "whiten tokens window"},
+    {"head-dim", "llm-prune-head-dim", "ratio", Key::Kind::Real, kShares},
+    {"width", "llm-prune-width", "ratio", Key::Kind::Real, kShares},
+    {"rank", "llm-factorize", "ratio", Key::Kind::Real, "whiten head tokens window"},
+    {"bytes", kSearch, "bytes", Key::Kind::Real, kBudgets},
+    {"kv-bytes", kSearch, "kv-bytes", Key::Kind::Real, kBudgets},
+    {"milliseconds", kSearch, "milliseconds", Key::Kind::Real, kBudgets},
+    {"mask", "llm-prune-masks", "file", Key::Kind::File, "recover tokens window"},
+    {"sparse", kSparsify, "pattern", Key::Kind::Real, kSparse},
+    {"target", "", "target", Key::Kind::Word},
     {"w", "", "bits", Key::Kind::Number},
     {"group", "", "group", Key::Kind::Group},
     {"symmetric", "", "symmetric", Key::Kind::YesNo},
@@ -119,7 +127,7 @@ private:
     case Key::Kind::Number:
       if (value.getAsInteger(10, number))
         return refuse("a number behind '" + key.name.str() + ":'", part);
-      return value.str();
+      return std::to_string(number); // 033 is no octal number here
     case Key::Kind::Real:
       if (value.getAsDouble(real))
         return refuse("a number behind '" + key.name.str() + ":'", part);
@@ -209,38 +217,72 @@ private:
   return caches;
 }
 
-::llvm::Expected<std::string> prunePass(StringRef spec, bool hasText, bool isQuantised) {
-  constexpr StringRef kSparsify = "llm-sparsify";
-  StringRef pass;
+bool quantisesWeights(StringRef spec) {
+  return spec.starts_with("w:") || spec.contains(",w:") || spec.contains("mix:");
+}
+
+int64_t cacheBitsIn(StringRef quantize) {
+  ::llvm::SmallVector<StringRef> parts;
+  quantize.split(parts, ',');
+  int64_t bits = 16;
+  for (StringRef part : parts)
+    if (part.consume_front("kv:") && part.getAsInteger(10, bits))
+      bits = 16;
+  return bits;
+}
+
+bool packsWeights(StringRef prune) { return prune.starts_with("2:4") || prune.starts_with("4:8"); }
+
+::llvm::Expected<std::string> prunePass(StringRef spec, const PruneContext &context) {
+  const SpecParser parser("--prune", kPruneKeys);
+  const StringRef whole = spec;
+  StringRef pass, what, beside;
   std::string options;
   // 2:4 and 4:8 are patterns, with the score behind them: no pair of a key and a value.
-  const auto [first, rest] = spec.split(',');
-  for (StringRef pattern : {"2:4", "4:8"})
-    if (first == pattern || first.starts_with(pattern.str() + ":")) {
-      pass = kSparsify;
-      options = " pattern=" + pattern.str();
-      if (StringRef score = first.drop_front(pattern.size()); score.consume_front(":"))
-        options += " score=" + score.str();
-      spec = rest;
-    }
+  if (packsWeights(spec)) {
+    const auto [first, rest] = spec.split(',');
+    what = first.take_front(3), pass = kSparsify, beside = kSparse;
+    options = " pattern=" + what.str();
+    if (StringRef score = first.drop_front(3); score.consume_front(":"))
+      options += " score=" + score.str();
+    else if (!score.empty())
+      return parser.refuse("2:4 or 4:8, perhaps with ':' and a score", whole);
+    spec = rest;
+  }
+  std::vector<std::pair<StringRef, std::string>> more; // of no pass of their own
   if (!spec.empty() || pass.empty())
-    if (auto error = SpecParser("--prune", kPruneKeys).parse(spec, [&](const Key &key, std::string value) {
-          if (!key.pass.empty())
-            pass = key.pass;
-          options += " " + key.option.str() + "=" + value;
+    if (auto error = parser.parse(spec, [&](const Key &key, std::string value) {
+          const std::string text = " " + key.option.str() + "=" + value;
+          if (key.pass.empty() || !pass.empty())
+            return void(more.emplace_back(key.name, text));
+          pass = key.pass, what = key.name, beside = key.beside;
+          options += text;
         }))
       return std::move(error);
+  if (pass.empty())
+    return parser.refuse("what goes, as layers:N, ffn:RATIO, heads:RATIO, kv-heads:RATIO, merge-kv:HEADS, head-dim:RATIO, "
+                         "width:RATIO, rank:RATIO, bytes:SHARE, kv-bytes:SHARE, milliseconds:N, 2:4, 4:8, sparse:RATIO, "
+                         "mask:FILE or vocabulary:FILE",
+                         whole);
+  ::llvm::SmallVector<StringRef> allowed;
+  beside.split(allowed, ' ');
+  for (const auto &[key, text] : more) {
+    if (!::llvm::is_contained(allowed, key))
+      return parser.refuse("beside '" + what.str() + "' one of " + ::llvm::join(allowed, ", "), key);
+    options += text;
+  }
   if (pass == kSparsify) {
-    if (!hasText && !StringRef(options).contains(" score="))
+    if (!context.hasText && !StringRef(options).contains(" score="))
       options += " score=magnitude";
-    if (isQuantised && !StringRef(options).contains(" bits="))
+    if (context.isQuantised && !StringRef(options).contains(" bits="))
       options += " bits=16";
   }
-  if (pass.empty())
-    return SpecParser("--prune", kPruneKeys)
-        .refuse("what goes, as layers:N, ffn:RATIO, heads:RATIO, kv-heads:RATIO, merge-kv:HEADS, head-dim:RATIO, "
-                "width:RATIO, rank:RATIO, 2:4, 4:8, sparse:RATIO, mask:FILE or vocabulary:FILE",
-                spec);
+  // What is written in few bits after it comes in units of 32 numbers of a row.
+  if (context.isPacked && ::llvm::is_contained({"ffn", "head-dim", "width", "bytes", "milliseconds"}, what))
+    options += " unit=32";
+  // Caches of bytes are read in words; those of nibbles have groups.
+  if (what == "head-dim" && context.cacheBits < 16)
+    options += context.cacheBits == 8 ? " cache-unit=4" : " cache-unit=16";
   return pass.str() + "{" + options.substr(1) + "}";
 }
 

@@ -29,10 +29,26 @@ struct Caches {
 };
 ::llvm::Expected<Caches> cachesOf(::llvm::StringRef spec);
 
-/// The pass behind `layers:4`, `ffn:0.2,score:wanda,recover:no` or `2:4:sparsegpt`. Sparsity is by magnitude where there
-/// is no calibration text and no score is named, and leaves floats where weights are quantised after it. Errors name the
-/// key and the value.
-::llvm::Expected<std::string> prunePass(::llvm::StringRef spec, bool hasText, bool isQuantised);
+/// Whether what `--quantize` says writes weights in few bits.
+bool quantisesWeights(::llvm::StringRef spec);
+/// Whether what `--prune` says is a pattern, which is stored without its zeros.
+bool packsWeights(::llvm::StringRef prune);
+
+/// The bits of caches that it says, 16 where it says none.
+int64_t cacheBitsIn(::llvm::StringRef quantize);
+
+/// What else is asked for beside a `--prune`.
+struct PruneContext {
+  bool hasText;     ///< there is a calibration text
+  bool isQuantised; ///< weights are quantised after it
+  bool isPacked;    ///< or so, or by a pattern
+  int64_t cacheBits = 16; ///< of what caches hold after it
+};
+
+/// The pass behind `layers:4`, `ffn:0.2,score:wanda,recover:no`, `bytes:0.75` or `2:4:sparsegpt`. Sparsity is by magnitude
+/// where there is no calibration text and no score is named, and leaves floats where weights are quantised after it.
+/// Channels go in units that can be packed where they will be. Errors name the key and the value.
+::llvm::Expected<std::string> prunePass(::llvm::StringRef spec, const PruneContext &context);
 
 /// The pass behind `skip:8`, `skip:auto`, `skip:3+7-9`, `ffn:0.5`, `bits:3` (and several of them together) or
 /// `heads:FILE`. Errors name the key and the value.

@@ -37,7 +37,7 @@ static std::string layersIn(StringRef list) {
       return refuse("a file behind 'heads:', without quotes, braces and spaces in its name", spec);
     return "llm-attach-heads{file=" + file.str() + "}";
   }
-  std::string options, passes, note;
+  std::string options, passes, note, channels, text;
   ::llvm::SmallVector<StringRef> parts;
   spec.split(parts, ',');
   for (StringRef part : parts) {
@@ -64,7 +64,8 @@ static std::string layersIn(StringRef list) {
     } else if (key == "ffn") {
       if (value.getAsDouble(share) || !(share > 0 && share < 1))
         return refuse("the share of channels that goes, between 0 and 1, behind 'ffn:'", part);
-      add("llm-prune-ffn{ratio=" + value.str() + (hasText ? " tokens=2048" : " score=magnitude recover=false") + "}");
+      channels = value.str();
+      note += (note.empty() ? "ffn:" : ",ffn:") + channels;
     } else if (key == "bits") {
       if (value.getAsInteger(10, number) || number < 2 || number > 8)
         return refuse("2 to 8 behind 'bits:'", part);
@@ -72,10 +73,19 @@ static std::string layersIn(StringRef list) {
     } else if (key == "tokens" || key == "window") {
       if (value.getAsInteger(10, number) || number == 0)
         return refuse("a number behind '" + key.str() + ":'", part);
-      options += " " + key.str() + "=" + value.str();
+      text += " " + key.str() + "=" + std::to_string(number);
+      options += " " + key.str() + "=" + std::to_string(number);
     } else {
       return refuse("skip:LAYERS, ffn:SHARE, bits:N, tokens:N, window:N, or heads:FILE", part);
     }
+  }
+  if (!channels.empty()) {
+    const std::string unit = passes.empty() ? "" : " unit=32"; // bits of what is left
+    if (!hasText)
+      text = " score=magnitude recover=false";
+    else if (text.find(" tokens=") == std::string::npos)
+      text += " tokens=2048";
+    passes = "llm-prune-ffn{ratio=" + channels + text + unit + "}" + (passes.empty() ? "" : "," + passes);
   }
   if (!passes.empty())
     options += " passes={" + passes + "} note={" + note + "}";

@@ -156,7 +156,9 @@ int main(int argc, char **argv) {
                  "heads:RATIO, kv-heads:RATIO, merge-kv:HEADS (that stay), "
                  "head-dim:RATIO, width:RATIO or rank:RATIO, then "
                  "score:influence|wanda|magnitude|random,"
-                 "recover:yes|no,tokens:N; 2:4 or 4:8 of the numbers, as "
+                 "recover:yes|no,tokens:N; bytes:SHARE, kv-bytes:SHARE or "
+                 "milliseconds:N,target:NAME, what costs least until so much "
+                 "is left; 2:4 or 4:8 of the numbers, as "
                  "2:4:magnitude|wanda|sparsegpt, or sparse:RATIO, then "
                  "w:4|8,group:N; mask:FILE, what masks in JSON call zero; or "
                  "vocabulary:FILE, a file of the token ids that stay; "
@@ -298,14 +300,17 @@ int main(int argc, char **argv) {
       add("llm-fold-adapters");
     if (quantize.empty())
       quantize = chosen->quantize;
+    const bool quantises = quantisesWeights(quantize);
+    const PruneContext beside{!options.calibrationText.empty(), quantises,
+                              quantises || llvm::any_of(prune, packsWeights),
+                              std::min(options.cacheBits, cacheBitsIn(quantize))};
     for (const std::string &spec : prune) {
       if (StringRef(spec).starts_with("vocabulary:")) {
         options.keepTokens = spec.substr(spec.find(':') + 1);
         add("llm-prune-vocabulary");
         continue;
       }
-      auto made = prunePass(spec, !options.calibrationText.empty(),
-                            StringRef("," + quantize).contains(",w:"));
+      auto made = prunePass(spec, beside);
       if (!made)
         return usage(toString(made.takeError()));
       add(*made);

@@ -84,7 +84,7 @@ struct FactorizePass final : llm::impl::FactorizePassBase<FactorizePass> {
   using FactorizePassBase::FactorizePassBase;
 
   void runOnOperation() override {
-    if (failed(checkShare(getOperation(), kPass, ratio)))
+    if (failed(checkShare(getOperation(), kPass, ratio)) || failed(checkNotFused(getOperation(), kPass)))
       return signalPassFailure();
     if (failed(rewriteFunctions(getOperation(), store, spill, [this](func::FuncOp function) { return run(function); })))
       signalPassFailure();
@@ -108,6 +108,13 @@ private:
   LogicalResult run(func::FuncOp function) {
     if (ratio == 0)
       return success();
+    bool any = false;
+    function.walk([&](LinearOp linear) { any |= wants(linear); });
+    if (!any) {
+      function.emitWarning() << kPass << " factorises nothing: no product becomes smaller by a rank that is a multiple of "
+                             << kRankUnit;
+      return success();
+    }
     if (!whiten) {
       SmallVector<LinearOp> products;
       function.walk([&](LinearOp linear) { products.push_back(linear); });

@@ -112,27 +112,28 @@ FailureOr<std::vector<double>> unitScores(const ChannelGroup &keys, const Units 
 } // namespace
 
 FailureOr<std::vector<PruneSite>> mlir::llm::headWidthSites(func::FuncOp function, const ChannelGroups &groups,
-                                                            KeepRule keep) {
+                                                            ChannelUnits units, KeepRule keep) {
   std::vector<PruneSite> sites;
   int64_t index = 0;
   for (AttentionSite attention : attentionsOf(function, groups, "llm-prune-head-dim")) {
     ChannelGroup *keys = attention.keyWidth, *values = attention.valueWidth;
     if (!turnAlike(*keys))
       return attention.op.emitOpError("expects queries and keys that turn alike"), failure();
-    const int64_t unit = keys->rotations.empty() ? 1 : 2;
+    const int64_t pair = std::lcm<int64_t>(keys->rotations.empty() ? 1 : 2, units.caches);
     FailureOr<int64_t> stayValues =
-        keep({attention.op, "channels of values", index, values->size, blockOfChannels(*values)});
+        keep({attention.op, "channels of values", index, values->size,
+              std::lcm(blockOfChannels(*values, units.any), units.caches)});
     if (failed(stayValues))
       return failure();
     // A row of the cache has the width of a key, and values no more than that.
     const int64_t least = std::min(*stayValues, keys->size);
-    FailureOr<int64_t> stay = keep({attention.op, "channels of queries and keys", index, keys->size, unit, least});
+    FailureOr<int64_t> stay = keep({attention.op, "channels of queries and keys", index, keys->size, pair, least});
     if (failed(stay))
       return failure();
     ++index;
     if (*stay < keys->size)
       sites.push_back({attention.op, "channels of queries and keys", {keys}, true,
-                       [keys, stay = std::max(*stay, unit)](
+                       [keys, stay = std::max(*stay, pair)](
                            ArrayRef<std::vector<double>> scores,
                            const LayerStatistics &inputs) -> FailureOr<SmallVector<ChannelCut>> {
                          const Units units(*keys);

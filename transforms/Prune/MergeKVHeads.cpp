@@ -45,7 +45,7 @@ struct MergeKVHeadsPass final : llm::impl::MergeKVHeadsPassBase<MergeKVHeadsPass
     if (heads < 1)
       getOperation().emitError() << kPass << " expects heads, a number of key-value heads of at least 1, but got "
                                  << int64_t(heads);
-    if (heads < 1 ||
+    if (heads < 1 || failed(checkNotFused(getOperation(), kPass)) ||
         failed(rewriteFunctions(getOperation(), store, spill, [this](func::FuncOp function) { return run(function); })) ||
         failed(retypeCaches(getOperation())))
       return signalPassFailure();
@@ -68,8 +68,11 @@ private:
       if (succeeded(found))
         byKey[found->key] = *found;
     }
-    if (byKey.empty())
+    if (byKey.empty()) {
+      function.emitWarning() << kPass << " merges nothing: no attention has more than " << int64_t(heads)
+                             << " key-value heads that it can merge";
       return success();
+    }
     const auto all = [&](auto use) {
       for (auto &[key, products] : byKey)
         if (failed(use(products)))

@@ -48,7 +48,8 @@ def PruneFFNPass : Pass<"llm-prune-ffn", "ModuleOp"> {
     ```
 
     Blocks without a gate, and those of experts, lose channels likewise. What is removed is rounded down to whole blocks
-    of the down product's format, which is kept. Scores of a channel: `magnitude` (squares of its weights), `wanda`
+    of the down product's format, which is kept, and to whole units (`unit=32` leaves floats as `llm-quantize-weights` can
+    take them). Scores of a channel: `magnitude` (squares of its weights), `wanda`
     (squares of its down column, times those of what meets it), `random`. With `recover` the columns that stay are fitted
     anew, by least squares over the calibration text, to give what all gave.
   }];
@@ -58,6 +59,8 @@ def PruneFFNPass : Pass<"llm-prune-ffn", "ModuleOp"> {
     Option<"recover", "recover", "bool", /*default=*/"true", "Fit the columns that stay">,
     Option<"tokens", "tokens", "int64_t", /*default=*/"16384", "Of the calibration text">,
     Option<"window", "window", "int64_t", /*default=*/"512", "Tokens of the text that see each other">,
+    Option<"unit", "unit", "int64_t", /*default=*/"1",
+           "Channels that are left are a multiple of this at least, for a format that follows">,
   ];
   let dependentDialects = ["LLMDialect"];
 }
@@ -112,6 +115,10 @@ def PruneHeadDimPass : Pass<"llm-prune-head-dim", "ModuleOp"> {
     Option<"recover", "recover", "bool", /*default=*/"true", "Fit the columns that stay">,
     Option<"tokens", "tokens", "int64_t", /*default=*/"16384", "Of the calibration text">,
     Option<"window", "window", "int64_t", /*default=*/"512", "Tokens of the text that see each other">,
+    Option<"unit", "unit", "int64_t", /*default=*/"1",
+           "Channels that are left are a multiple of this at least, for a format that follows">,
+    Option<"cacheUnit", "cache-unit", "int64_t", /*default=*/"1",
+           "Widths of keys and of values are a multiple of this at least, for a format of caches that follows">,
   ];
   let dependentDialects = ["LLMDialect"];
 }
@@ -279,6 +286,8 @@ def PruneWidthPass : Pass<"llm-prune-width", "ModuleOp"> {
     Option<"recover", "recover", "bool", /*default=*/"true", "Fit the columns that stay">,
     Option<"tokens", "tokens", "int64_t", /*default=*/"16384", "Of the calibration text">,
     Option<"window", "window", "int64_t", /*default=*/"512", "Tokens of the text that see each other">,
+    Option<"unit", "unit", "int64_t", /*default=*/"1",
+           "Channels that are left are a multiple of this at least, for a format that follows">,
   ];
   let dependentDialects = ["LLMDialect"];
 }
@@ -310,6 +319,8 @@ def SearchShapePass : Pass<"llm-search-shape", "ModuleOp"> {
     Option<"recover", "recover", "bool", /*default=*/"true", "Fit the columns that stay">,
     Option<"tokens", "tokens", "int64_t", /*default=*/"16384", "Of the calibration text">,
     Option<"window", "window", "int64_t", /*default=*/"512", "Tokens of the text that see each other">,
+    Option<"unit", "unit", "int64_t", /*default=*/"1",
+           "Channels that are left are a multiple of this at least, for a format that follows">,
     Option<"trialTokens", "trial-tokens", "int64_t", /*default=*/"6144",
            "Of the text, for each trial: two thirds to fit, one to judge; 0: scores alone decide">,
     Option<"bands", "bands", "int64_t", /*default=*/"6", "Of layers that are tried out one by one, for each kind of unit">,

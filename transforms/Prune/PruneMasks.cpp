@@ -167,7 +167,7 @@ private:
       const ChannelGroups groups(function);
       std::map<Operation *, int64_t> indices;
       FailureOr<std::vector<PruneSite>> sites =
-          sitesOf(kind.kind, function, groups, [&](const SiteSize &site) {
+          sitesOf(kind.kind, function, groups, /*unit=*/1, [&](const SiteSize &site) {
             indices[site.at] = site.index;
             return stay(kind, masks, site);
           });

@@ -18,7 +18,9 @@ using namespace mlir::llm;
 
 /// As many whole units go as the share allows.
 static LogicalResult pruneShare(ModuleOp module, SiteKind kind, double ratio, const PruneSettings &settings) {
-  if (failed(checkShare(module, settings.pass, ratio)))
+  if (failed(checkShare(module, settings.pass, ratio)) || failed(checkUnit(module, settings.pass, settings.unit)) ||
+      failed(checkUnit(module, settings.pass, settings.cacheUnit)) ||
+      (kind != SiteKind::FeedForward && failed(checkNotFused(module, settings.pass))))
     return failure();
   IRRewriter rewriter(module.getContext());
   int64_t seen = 0, gone = 0, least = 0;
@@ -51,7 +53,7 @@ namespace {
 struct PruneFFNPass final : llm::impl::PruneFFNPassBase<PruneFFNPass> {
   using PruneFFNPassBase::PruneFFNPassBase;
   void runOnOperation() override {
-    if (failed(pruneShare(getOperation(), SiteKind::FeedForward, ratio, {getArgument(), score, recover, tokens, window})))
+    if (failed(pruneShare(getOperation(), SiteKind::FeedForward, ratio, {getArgument(), score, recover, tokens, window, unit})))
       signalPassFailure();
   }
 };
@@ -59,7 +61,8 @@ struct PruneFFNPass final : llm::impl::PruneFFNPassBase<PruneFFNPass> {
 struct PruneHeadDimPass final : llm::impl::PruneHeadDimPassBase<PruneHeadDimPass> {
   using PruneHeadDimPassBase::PruneHeadDimPassBase;
   void runOnOperation() override {
-    if (failed(pruneShare(getOperation(), SiteKind::HeadWidth, ratio, {getArgument(), score, recover, tokens, window})))
+    if (failed(pruneShare(getOperation(), SiteKind::HeadWidth, ratio,
+                          {getArgument(), score, recover, tokens, window, unit, cacheUnit})))
       signalPassFailure();
   }
 };

@@ -21,7 +21,7 @@ struct PruneWidthPass final : llm::impl::PruneWidthPassBase<PruneWidthPass> {
   using PruneWidthPassBase::PruneWidthPassBase;
 
   void runOnOperation() override {
-    if (failed(checkShare(getOperation(), kPass, ratio)))
+    if (failed(checkShare(getOperation(), kPass, ratio)) || failed(checkUnit(getOperation(), kPass, unit)))
       return signalPassFailure();
     FailureOr<SitePruner> made = SitePruner::create(getOperation(), {kPass, score, recover, tokens, window});
     if (failed(made))
@@ -40,7 +40,7 @@ private:
       return success();
     if (!residual->fixed.empty())
       return function.emitOpError("has a residual that cannot lose channels: ") << residual->fixed;
-    const int64_t block = blockOfChannels(*residual), size = residual->size;
+    const int64_t block = blockOfChannels(*residual, unit), size = residual->size;
     const int64_t removed = int64_t(double(ratio) * double(size)) / block * block;
     if (removed == 0)
       return success();

@@ -32,6 +32,8 @@ struct SearchShapePass final : llm::impl::SearchShapePassBase<SearchShapePass> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     auto functions = llvm::make_filter_range(module.getOps<func::FuncOp>(), [](auto f) { return !f.isExternal(); });
+    if (failed(checkUnit(module, kPass, unit)) || failed(checkNotFused(module, kPass)))
+      return signalPassFailure();
     if (functions.empty() || failed(search(module, *functions.begin())))
       return signalPassFailure();
   }
@@ -87,10 +89,10 @@ private:
     budget = *found;
     const SmallVector<SiteKind> kinds = kvBytes != 1 ? SmallVector<SiteKind>{SiteKind::KVHeads}
                                                      : SmallVector<SiteKind>{SiteKind::QueryHeads, SiteKind::FeedForward};
-    const PruneSettings settings{kPass, "wanda", recover, tokens, window};
+    const PruneSettings settings{kPass, "wanda", recover, tokens, window, unit};
     {
       const ChannelGroups groups(function);
-      FailureOr<std::vector<ShapeSite>> all = shapeSites(function, groups, kinds, kvBytes != 1);
+      FailureOr<std::vector<ShapeSite>> all = shapeSites(function, groups, kinds, unit, kvBytes != 1);
       if (failed(all))
         return failure();
       sites = std::move(*all);

@@ -84,12 +84,13 @@ double mlir::llm::kvBytesOf(func::FuncOp function) {
 }
 
 FailureOr<std::vector<ShapeSite>> mlir::llm::shapeSites(func::FuncOp function, const ChannelGroups &groups,
-                                                        ArrayRef<SiteKind> kinds, bool kvBytes) {
+                                                        ArrayRef<SiteKind> kinds, int64_t unit,
+                                                        bool kvBytes) {
   std::vector<ShapeSite> all;
   for (SiteKind kind : kinds) {
     // The rule is asked about every site; that it takes a unit from each makes the sites known.
     std::vector<ShapeSite> own;
-    FailureOr<std::vector<PruneSite>> found = sitesOf(kind, function, groups, [&](const SiteSize &site) -> FailureOr<int64_t> {
+    FailureOr<std::vector<PruneSite>> found = sitesOf(kind, function, groups, unit, [&](const SiteSize &site) -> FailureOr<int64_t> {
       own.push_back({kind, site.index, site.size, site.unit, site.at, nullptr, 0, {}});
       return site.size > site.unit ? site.size - site.unit : site.size;
     });

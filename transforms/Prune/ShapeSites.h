@@ -26,7 +26,7 @@ using Shape = std::vector<int64_t>;
 /// All sites of these kinds, in program order by kind. `kvBytes`: units cost what they take of a token's cache, not of the
 /// weights.
 FailureOr<std::vector<ShapeSite>> shapeSites(func::FuncOp function, const ChannelGroups &groups, ArrayRef<SiteKind> kinds,
-                                             bool kvBytes);
+                                             int64_t unit, bool kvBytes);
 
 /// Fills in what each unit says over the text: the squares of the columns that read it times what meets them. Each token
 /// counts by the residual that its layer leaves, so that the few of huge activations (the first of a text above all) do

@@ -123,7 +123,7 @@ FailureOr<double> ShapeTrial::divergence(ArrayRef<ShapeSite> sites, const Shape 
         stay.push_back(count);
     if (stay.empty())
       continue;
-    auto found = sitesOf(kind, copied, groups,
+    auto found = sitesOf(kind, copied, groups, settings.unit,
                          [&](const SiteSize &site) -> FailureOr<int64_t> { return stay[size_t(site.index)]; });
     if (failed(found))
       return failure();

@@ -9,7 +9,8 @@ using namespace mlir::llm;
 
 using Sites = std::vector<PruneSite>;
 
-FailureOr<Sites> mlir::llm::feedForwardSites(func::FuncOp function, const ChannelGroups &groups, KeepRule keep) {
+FailureOr<Sites> mlir::llm::feedForwardSites(func::FuncOp function, const ChannelGroups &groups,
+                                               int64_t unit, KeepRule keep) {
   Sites sites;
   llvm::DenseSet<ChannelGroup *> seen;
   const WalkResult walked = function.walk([&](Operation *op) {
@@ -20,7 +21,7 @@ FailureOr<Sites> mlir::llm::feedForwardSites(func::FuncOp function, const Channe
     if (!group || !group->fixed.empty() || group->returned || !group->layer() || !seen.insert(group).second)
       return WalkResult::advance();
     const int64_t index = int64_t(seen.size()) - 1;
-    FailureOr<int64_t> stay = keep({op, "channels", index, group->size, blockOfChannels(*group)});
+    FailureOr<int64_t> stay = keep({op, "channels", index, group->size, blockOfChannels(*group, unit)});
     if (failed(stay))
       return WalkResult::interrupt();
     if (*stay < group->size)
@@ -87,16 +88,17 @@ FailureOr<Sites> mlir::llm::kvHeadSites(func::FuncOp function, const ChannelGrou
   return sites;
 }
 
-FailureOr<Sites> mlir::llm::sitesOf(SiteKind kind, func::FuncOp function, const ChannelGroups &groups, KeepRule keep) {
+FailureOr<Sites> mlir::llm::sitesOf(SiteKind kind, func::FuncOp function, const ChannelGroups &groups,
+                                       ChannelUnits units, KeepRule keep) {
   switch (kind) {
   case SiteKind::FeedForward:
-    return feedForwardSites(function, groups, keep);
+    return feedForwardSites(function, groups, units.any, keep);
   case SiteKind::QueryHeads:
     return queryHeadSites(function, groups, keep);
   case SiteKind::KVHeads:
     return kvHeadSites(function, groups, keep);
   case SiteKind::HeadWidth:
-    return headWidthSites(function, groups, keep);
+    return headWidthSites(function, groups, units, keep);
   }
   return Sites();
 }
@@ -109,7 +111,7 @@ LogicalResult mlir::llm::pruneSites(ModuleOp module, SiteKind kind, const PruneS
     if (function.isExternal())
       continue;
     const ChannelGroups groups(function);
-    FailureOr<Sites> sites = sitesOf(kind, function, groups, keep);
+    FailureOr<Sites> sites = sitesOf(kind, function, groups, settings, keep);
     if (failed(sites) || failed(pruner->run(function, *sites)))
       return failure();
   }

@@ -18,19 +18,29 @@ struct SiteSize {
 /// How many channels of a site stay, at least one.
 using KeepRule = llvm::function_ref<FailureOr<int64_t>(const SiteSize &)>;
 
+/// Multiples in which channels go at least, as PruneSettings has them.
+struct ChannelUnits {
+  int64_t any = 1, caches = 1;
+  ChannelUnits(int64_t any) : any(any) {}
+  ChannelUnits(const PruneSettings &settings) : any(settings.unit), caches(settings.cacheUnit) {}
+};
+
 /// What is between the two products of each feed-forward block, gated or not, of experts or not.
-FailureOr<std::vector<PruneSite>> feedForwardSites(func::FuncOp function, const ChannelGroups &groups, KeepRule keep);
+/// Channels go in whole blocks of the weights' formats, and in multiples of `unit`.
+FailureOr<std::vector<PruneSite>> feedForwardSites(func::FuncOp function, const ChannelGroups &groups, int64_t unit,
+                                                   KeepRule keep);
 /// Query heads, as many of each key-value head.
 FailureOr<std::vector<PruneSite>> queryHeadSites(func::FuncOp function, const ChannelGroups &groups, KeepRule keep);
 /// Key-value heads, and the query heads that read them.
 FailureOr<std::vector<PruneSite>> kvHeadSites(func::FuncOp function, const ChannelGroups &groups, KeepRule keep);
 /// Channels of queries and keys (pairs where a rotation turns them), and channels of values: two sites an attention, in
 /// turn.
-FailureOr<std::vector<PruneSite>> headWidthSites(func::FuncOp function, const ChannelGroups &groups, KeepRule keep);
+FailureOr<std::vector<PruneSite>> headWidthSites(func::FuncOp function, const ChannelGroups &groups, ChannelUnits units,
+                                                 KeepRule keep);
 
 enum class SiteKind { FeedForward, QueryHeads, KVHeads, HeadWidth };
 FailureOr<std::vector<PruneSite>> sitesOf(SiteKind kind, func::FuncOp function, const ChannelGroups &groups,
-                                          KeepRule keep);
+                                          ChannelUnits units, KeepRule keep);
 
 /// Prunes all functions of a module at the sites of one kind.
 LogicalResult pruneSites(ModuleOp module, SiteKind kind, const PruneSettings &settings, KeepRule keep);

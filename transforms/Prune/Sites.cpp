@@ -9,11 +9,11 @@
 using namespace mlir;
 using namespace mlir::llm;
 
-int64_t mlir::llm::blockOfChannels(const ChannelGroup &group) {
+int64_t mlir::llm::blockOfChannels(const ChannelGroup &group, int64_t unit) {
   int64_t channels = 1;
   for (const ChannelUse &use : group.uses)
     if (use.isColumns()) {
-      const int64_t block = blockOf(cast<RankedTensorType>(use.operand->get().getType()));
+      const int64_t block = std::lcm(blockOf(cast<RankedTensorType>(use.operand->get().getType())), unit);
       channels = std::lcm(channels, block / std::gcd(block, use.outer * use.inner));
     }
   return channels;
@@ -41,6 +41,25 @@ LogicalResult mlir::llm::checkShare(ModuleOp module, StringRef pass, double rati
   if (ratio >= 0 && ratio < 1)
     return success();
   return module.emitError() << pass << " expects a ratio from 0 to below 1, but got " << ratio;
+}
+
+LogicalResult mlir::llm::checkUnit(ModuleOp module, StringRef pass, int64_t unit) {
+  if (unit >= 1 && unit <= 4096)
+    return success();
+  return module.emitError() << pass << " expects a unit of 1 to 4096 channels, but got " << unit;
+}
+
+LogicalResult mlir::llm::checkNotFused(ModuleOp module, StringRef pass) {
+  Operation *fused = nullptr;
+  module.walk([&](Operation *op) {
+    if (isa<RmsScaleOp, GatedLinearOp>(op))
+      fused = op;
+    return fused ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  if (!fused)
+    return success();
+  return module.emitError() << pass << " expects products as they are imported, but got IR that is fused ('"
+                            << fused->getName().getStringRef() << "'): start from the model, or IR of llm-import";
 }
 
 ActivationSource *SitePruner::activations(func::FuncOp function) const {

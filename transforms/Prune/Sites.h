@@ -19,6 +19,8 @@ struct PruneSettings {
   std::string score = "wanda"; ///< magnitude, wanda, random or kNoScore
   bool recover = true;         ///< columns that stay are fitted by least squares
   int64_t tokens = 16384, window = 512;
+  int64_t unit = 1;            ///< channels go in multiples of this at least
+  int64_t cacheUnit = 1;       ///< the same of keys and values as caches hold them
   bool quiet = false;          ///< a trial: says nothing of what it does
 
   bool needsText() const { return recover || score == "wanda"; }
@@ -26,6 +28,10 @@ struct PruneSettings {
 
 /// Whether `ratio` can be the share of something that goes; else an error that names the pass.
 LogicalResult checkShare(ModuleOp module, StringRef pass, double ratio);
+/// Whether channels can go in multiples of `unit`; else an error that names the pass.
+LogicalResult checkUnit(ModuleOp module, StringRef pass, int64_t unit);
+/// Whether products are not joined with what is around them yet; else an error that names the pass.
+LogicalResult checkNotFused(ModuleOp module, StringRef pass);
 
 /// What goes from one group.
 struct ChannelCut {
@@ -84,8 +90,8 @@ LogicalResult addSquares(const ChannelUse &use, int64_t channels, ArrayRef<doubl
                          MutableArrayRef<double> sums);
 
 /// Columns come in blocks: a multiple of so many channels is a whole number of them in every product that reads the group
-/// (1: any number is).
-int64_t blockOfChannels(const ChannelGroup &group);
+/// (`unit`, at least: of a format to come).
+int64_t blockOfChannels(const ChannelGroup &group, int64_t unit);
 
 } // namespace mlir::llm
 
