@@ -35,6 +35,8 @@ public:
   /// New weights go to this file (relative to the folder). Nothing is created
   /// before there is one.
   void setSpillPath(StringRef path) { spillPath = path.str(); }
+  /// Whether there is a place for new weights.
+  bool takesNewWeights() const { return !spillPath.empty(); }
   /// Whether there are new weights.
   bool hasSpill() const { return newWeights != nullptr; }
   /// The file of new weights, created on the first call; null, with an error on

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Writes a Hugging Face folder of one small llama: random weights, a byte-level tokenizer, a chat template.
 
-    make_folder.py FOLDER [LAYERS]
+    make_folder.py FOLDER [LAYERS [qwen3]]
+
+A qwen3 has norms of queries and keys, whose factors differ much from channel to channel.
 """
 import json
 import pathlib
@@ -11,6 +13,7 @@ import sys
 
 WIDTH, FEED, HEADS = 32, 64, 2
 LAYERS = int(sys.argv[2]) if len(sys.argv) > 2 else 2
+NORMED = "qwen3" in sys.argv[3:]
 WORDS = [("h", "e"), ("l", "l"), ("he", "ll"), ("hell", "o")]
 CONTROL = ["<begin>", "<turn>", "<stop>"]
 
@@ -49,6 +52,8 @@ def weights(vocabulary):
         shapes |= {at + "mlp.gate_proj.weight": [FEED, WIDTH], at + "mlp.up_proj.weight": [FEED, WIDTH],
                    at + "mlp.down_proj.weight": [WIDTH, FEED], at + "input_layernorm.weight": [WIDTH],
                    at + "post_attention_layernorm.weight": [WIDTH]}
+        if NORMED:
+            shapes |= {f"{at}self_attn.{name}_norm.weight": [WIDTH // HEADS] for name in "qk"}
     return shapes
 
 
@@ -57,7 +62,8 @@ def main():
     folder.mkdir(parents=True, exist_ok=True)
     text, tokens = tokenizer()
     vocabulary = tokens + 5  # padded rows, which are never sampled
-    config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": vocabulary,
+    config = {"architectures": ["Qwen3ForCausalLM" if NORMED else "LlamaForCausalLM"],
+              "model_type": "qwen3" if NORMED else "llama", "head_dim": WIDTH // HEADS, "vocab_size": vocabulary,
               "hidden_size": WIDTH, "intermediate_size": FEED, "num_hidden_layers": LAYERS,
               "num_attention_heads": HEADS, "num_key_value_heads": HEADS, "hidden_act": "silu",
               "max_position_embeddings": 128, "rms_norm_eps": 1e-6, "rope_theta": 10000.0,
@@ -73,6 +79,8 @@ def main():
     for name, shape in weights(vocabulary).items():
         count = shape[0] * (shape[1] if len(shape) > 1 else 1)
         values = [1.0] * count if len(shape) == 1 else [rng.gauss(0, 0.3) for _ in range(count)]
+        if "_norm" in name and "self_attn" in name:
+            values = [2 ** rng.uniform(-4, 4) for _ in values]
         if name == "lm_head.weight":  # padded rows have the largest logits, and the smallest
             values[(vocabulary - 5) * WIDTH:] = [value * 100 for value in values[(vocabulary - 5) * WIDTH:]]
         header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + 4 * count]}

@@ -65,6 +65,10 @@ def QuantizeKVPass : Pass<"llm-quantize-kv", "ModuleOp"> {
     %t = llm.hadamard %k block(64) : tensor<?x3x64xf32>
     ```
 
+    Where queries and keys have norms of their own, factors move from the norm of keys to that of queries first, so that
+    both are of like size in each channel (`balance`; after SmoothAttention, arXiv 2405.04532). That writes new weights,
+    for which llm-compile has a place; without one keys stay as they are.
+
     With `attention=8` attention over caches of 8 bits is of integers: queries and weights are rounded, too.
 
     ```mlir
@@ -79,6 +83,7 @@ def QuantizeKVPass : Pass<"llm-quantize-kv", "ModuleOp"> {
            "Of queries and weights in attention: 16 for floats, or 8 over caches of 8 bits">,
     Option<"group", "group", "int64_t", /*default=*/"16", "Numbers of a head that share a scale, for 4 bits">,
     Option<"rotate", "rotate", "bool", /*default=*/"true", "Queries and keys go through a Hadamard transform">,
+    Option<"balance", "balance", "bool", /*default=*/"true", "Norms of queries take factors from those of keys">,
   ];
   let dependentDialects = ["LLMDialect"];
 }

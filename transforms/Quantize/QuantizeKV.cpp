@@ -1,5 +1,6 @@
 #include "dialects/LLM/IntegerAttention.h"
 #include "transforms/Passes.h"
+#include "transforms/Quantize/BalanceKeys.h"
 #include "transforms/Remarks.h"
 
 namespace mlir::llm {
@@ -30,14 +31,10 @@ struct QuantizeKVPass final : llm::impl::QuantizeKVPassBase<QuantizeKVPass> {
       return signalPassFailure();
     }
     auto caches = llvm::to_vector(getOperation().getOps<KVCacheOp>());
+    if (failed(checkFloats(caches)) || (balance && failed(balanceKeys(getOperation()))))
+      return signalPassFailure();
     for (KVCacheOp cache : caches) {
       KVType type = cache.getCacheType();
-      // A second transform would undo the first, and the numbers are gone.
-      if (isa<QuantizedType>(type.getKeyType()) || isa_and_nonnull<QuantizedType>(type.getValueType())) {
-        cache.emitOpError("expects keys and values of floats to quantise, but @")
-            << cache.getSymName() << " is " << type << " already; start from IR that was made without --kv=8|4 and kv:";
-        return signalPassFailure();
-      }
       const int64_t widest = std::max(type.getKeyWidth(), type.getValueWidth());
       if (bits == 4 && (type.getKeyWidth() % group || type.getValueWidth() % group)) {
         cache.emitOpError("expects heads of a multiple of ") << int64_t(group) << " numbers for groups, but got " << widest;
@@ -72,6 +69,17 @@ struct QuantizeKVPass final : llm::impl::QuantizeKVPassBase<QuantizeKVPass> {
   }
 
 private:
+  /// A second transform would undo the first, and the numbers are gone.
+  LogicalResult checkFloats(ArrayRef<KVCacheOp> caches) {
+    for (KVCacheOp cache : caches) {
+      const KVType type = cache.getCacheType();
+      if (isa<QuantizedType>(type.getKeyType()) || isa_and_nonnull<QuantizedType>(type.getValueType()))
+        return cache.emitOpError("expects keys and values of floats to quantise, but @")
+               << cache.getSymName() << " is " << type << " already; start from IR that was made without --kv=8|4 and kv:";
+    }
+    return success();
+  }
+
   /// What the append stores and attention multiplies goes through one transform.
   void transform(KVOp handle, int64_t width) {
     const int64_t block = std::min<int64_t>(width & -width, kMostBlock);
