@@ -174,7 +174,12 @@ int main(int argc, char **argv) {
       ->capture_default_str();
   app.add_option("--windows", arguments.text.windows, "How many (default: as many as the text fills)")
       ->check(CLI::PositiveNumber);
-  app.add_flag("--bos", arguments.text.begin, "Each window starts with the begin token and gives up its last token");
+  std::string begin = "auto";
+  app.add_flag("--bos{yes}", begin,
+               "Whether each window starts with the begin token and gives up its last token: yes, no, or as the tokenizer "
+               "has it")
+      ->check(CLI::IsMember({"auto", "yes", "no"}))
+      ->default_str("auto");
   auto *tokens = app.add_option("--tokens", arguments.tokens, "Token ids, separated by commas")->delimiter(',');
   app.add_option("--logits", arguments.logits, "Which rows of logits to print with --json")
       ->check(CLI::IsMember({"last", "first", "all"}))
@@ -199,6 +204,8 @@ int main(int argc, char **argv) {
   app.add_flag("--json", arguments.json, "One JSON object on the standard output");
   text->excludes(tokens);
   CLI11_PARSE(app, argc, argv);
+  if (begin != "auto")
+    arguments.text.begin = begin == "yes";
 
   if (text->count() == 0 && tokens->count() == 0) {
     llvm::errs() << "llm-eval: error: expects --text FILE or --tokens IDS, but got neither\n";

@@ -39,6 +39,11 @@ public:
 
   llvm::Expected<std::vector<int32_t>> tokenize(llvm::StringRef text) override { return tokens(text, 0); }
 
+  llvm::Expected<bool> addsBegin() override {
+    auto begin = tokens("", SPRIG_ADD_BEGIN);
+    return begin ? llvm::Expected<bool>(begin->size() == 1) : begin.takeError();
+  }
+
   llvm::Expected<int32_t> beginToken() override {
     // The C API puts it before a text where the model's metadata asks for one.
     auto begin = tokens("", SPRIG_ADD_BEGIN);

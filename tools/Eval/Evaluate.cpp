@@ -55,7 +55,10 @@ llvm::Expected<std::vector<std::vector<int32_t>>> mlir::llm::cutText(EvalModel &
   for (int64_t i = 0; i < windows; ++i) {
     auto &window =
         result.emplace_back(tokens->begin() + i * options.window, tokens->begin() + (i + 1) * options.window);
-    if (!options.begin)
+    auto begins = options.begin ? llvm::Expected<bool>(*options.begin) : model.addsBegin();
+    if (!begins)
+      return begins.takeError();
+    if (!*begins)
       continue;
     auto begin = model.beginToken();
     if (!begin)

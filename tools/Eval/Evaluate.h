@@ -11,7 +11,8 @@ struct TextOptions {
   std::string file;
   int64_t skipChars = 0, chars = 0;  ///< in Unicode characters; 0 chars: to the end
   int64_t window = 512, windows = 0; ///< 0 windows: as many as the text fills
-  bool begin = false;                ///< a window starts with the begin token and gives up its last token
+  /// Whether a window starts with the begin token and gives up its last token; without a value as the tokenizer has it.
+  std::optional<bool> begin;
 };
 
 /// Of each window, over the tokens that it predicts.

@@ -24,6 +24,7 @@ public:
   uint64_t weightBytes() const override { return model->weightBytes(); }
   llvm::Expected<std::vector<int32_t>> tokenize(llvm::StringRef text) override { return model->tokenize(text); }
   llvm::Expected<int32_t> beginToken() override { return model->beginToken(); }
+  llvm::Expected<bool> addsBegin() override { return model->addsBegin(); }
 
   llvm::Error reset() override {
     seen.clear();

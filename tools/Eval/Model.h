@@ -31,6 +31,8 @@ public:
   /// Without begin and control tokens.
   virtual llvm::Expected<std::vector<int32_t>> tokenize(llvm::StringRef text) = 0;
   virtual llvm::Expected<int32_t> beginToken() = 0;
+  /// Whether the tokenizer puts it before a text.
+  virtual llvm::Expected<bool> addsBegin() = 0;
 
   /// Forgets all tokens.
   virtual llvm::Error reset() = 0;

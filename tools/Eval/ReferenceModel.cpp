@@ -76,6 +76,12 @@ public:
     return result;
   }
 
+  llvm::Expected<bool> addsBegin() override {
+    if (llvm::Error error = needTokenizer())
+      return error;
+    return tables->tables.addBos && tables->tables.bos >= 0;
+  }
+
   llvm::Expected<int32_t> beginToken() override {
     if (llvm::Error error = needTokenizer())
       return error;

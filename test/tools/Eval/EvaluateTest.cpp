@@ -36,6 +36,7 @@ public:
     return ids;
   }
   llvm::Expected<int32_t> beginToken() override { return 9; }
+  llvm::Expected<bool> addsBegin() override { return begins; }
   llvm::Error reset() override { return llvm::Error::success(); }
   llvm::Expected<reference::Tensor> step(llvm::ArrayRef<int32_t> tokens) override {
     float *logits;
@@ -43,6 +44,7 @@ public:
     std::fill_n(logits, tokens.size() * 10, 0.0f);
     return result;
   }
+  bool begins = false; ///< the tokenizer's habit
 };
 
 class Evaluate : public testing::Test {
@@ -92,6 +94,13 @@ TEST_F(Evaluate, CutsCharactersIntoWindows) {
   windows = cutText(model, options);
   ASSERT_TRUE(bool(windows));
   EXPECT_EQ(*windows, (std::vector<std::vector<int32_t>>{{9, 1, 2}}));
+  model.begins = true;
+  for (auto [asked, first] : {std::pair{std::optional<bool>(), 9}, {std::optional(false), 1}}) {
+    options.begin = asked; // what the tokenizer does counts where nothing is asked for
+    windows = cutText(model, options);
+    ASSERT_TRUE(bool(windows));
+    EXPECT_EQ(windows->front().front(), first);
+  }
   options.windows = 3;
   windows = cutText(model, options);
   ASSERT_FALSE(bool(windows));
