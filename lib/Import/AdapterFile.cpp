@@ -53,6 +53,8 @@ LogicalResult AdapterFile::readConfig() {
   byRoot = rooted.is_boolean() && rooted.get<bool>();
   if (!std::isfinite(alpha))
     return refuse("lora_alpha", "a finite number");
+  if (!std::isfinite(scale))
+    return module.emitError() << "expects a finite scale of the adapter in '" << folder << "', but got " << scale;
   return success();
 }
 
@@ -99,7 +101,7 @@ LogicalResult AdapterFile::checkUse() {
   for (auto &[name, pair] : pairs)
     if (!used.count(name))
       return module.emitError() << "'" << folder << "' changes '" << name
-                                << "', which this model does not have; is it an adapter for another model?";
+                                << "', which this model does not have; is it an adapter for another model, or the IR fused already?";
   return success();
 }
 

@@ -93,6 +93,16 @@ struct RotatePass final : llm::impl::RotatePassBase<RotatePass> {
                                  << "'";
       return signalPassFailure();
     }
+    LinearOp rounded;
+    getOperation().walk([&](LinearOp linear) {
+      if (isa<QuantizedType>(typeOf(linear.getInput()).getElementType()))
+        rounded = linear;
+    });
+    if (rounded) {
+      rounded.emitOpError("expects inputs of floats for ") << kPass << ", but got " << rounded.getInput().getType()
+                                                           << "; rotate before activations are quantised";
+      return signalPassFailure();
+    }
     if (where == "inputs")
       return rotateInputs();
     EmbeddingOp embedding;
