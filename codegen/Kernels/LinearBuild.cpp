@@ -109,6 +109,10 @@ void LinearKernel::close(const ChunkGroup &group, ChunkGroup extent,
 void LinearKernel::byToken(ArrayRef<WeightChunk> rows, XChunk &x,
                            MutableArrayRef<Value> sums) {
   for (unsigned token = 0; token < spec.tokens; ++token) {
+    // Drivers keep this order: a token ahead, the products of one hide how long
+    // the numbers of the next take.
+    if (token + 1 < spec.tokens)
+      x.load(token + 1);
     // Groups have the same extent in every row.
     for (auto [g, extent] : llvm::enumerate(rows[0].groups)) {
       SmallVector<Values> chains(rows.size());
@@ -190,6 +194,8 @@ Values LinearKernel::step(Value block, Value stepOfBlock, unsigned count,
     for (auto &set : rows)
       chunks.push_back(set[c]);
     bool direct = schedule.x == LinearSchedule::X::Direct;
+    XChunk x(*source, offsetOf(chunks[0], block), chunks[0].count, c);
+    x.load(0);
     if (spec.tokens > 1 && !direct)
       for (WeightChunk &chunk : chunks) {
         // Decode once for all tokens.
@@ -198,7 +204,6 @@ Values LinearKernel::step(Value block, Value stepOfBlock, unsigned count,
           codes.push_back(chunk.code(k, schedule.prescale));
         chunk.code = [codes](unsigned k, bool) { return codes[k]; };
       }
-    XChunk x(*source, offsetOf(chunks[0], block), chunks[0].count, c);
     if (direct)
       byNumber(chunks, x, sums);
     else

@@ -46,6 +46,11 @@ public:
       : source(source), b(source.b), offset(offset), count(count),
         chunk(chunk) {}
 
+  /// Loads what number() will ask for of this token, where lanes exchange.
+  void load(unsigned token) {
+    if (exchanged())
+      fetch(token);
+  }
   /// Number `k` of the chunk (divided by the code's power of two if the
   /// schedule says so), in every lane.
   Value number(unsigned token, unsigned k);
