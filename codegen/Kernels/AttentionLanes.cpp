@@ -7,8 +7,9 @@
 // of position c. That takes lanes - 1 exchanges for the whole chunk, where a
 // reduction a position would take log₂(lanes) each.
 //
-// Of integers lanes multiply codes, and lane c has the scales of position c:
-// products are scaled behind the butterfly, weights before they are rounded.
+// Of codes of 8 bits lanes multiply codes, and lane c has the scales of position
+// c: products are scaled behind the butterfly, weights before they are spread
+// (of integers before they are rounded).
 // With integer dot products, a lane multiplies whole words of a key, with zeros
 // in the query where other lanes' numbers are; of values, codes of one number at
 // four positions are put into a word.
@@ -67,7 +68,8 @@ public:
                          laneNumbers(builder, spec)),
         loads(builder, spec), quad(quadOf(numbers, spec)),
         lanes(builder.target().subgroupSize), lane(builder.localId()),
-        dots(spec.integers && hasByteDots(builder.target())) {}
+        dots(spec.integers && hasByteDots(builder.target())),
+        scaledLate(!spec.integers && format.bits == 8) {}
 
   void build();
 
@@ -105,6 +107,10 @@ private:
   Values slots;              ///< of the chunk's positions
   Value ownSlot;             ///< of this lane's position
   bool dots;                 ///< integers by integer dot products
+  /// Codes with a scale a head are multiplied as they are: lane c has the
+  /// scales of position c, for its score and its weight. A scale for every
+  /// number of every position would be loads and registers.
+  bool scaledLate;
   Values queryScales;        ///< of integers, of each query
   Values weights;            ///< of the chunk, of each query: of integers codes,
                              ///< with dots four to a word
@@ -150,7 +156,8 @@ Value LanesBuilder::before() {
 }
 
 Values LanesBuilder::load(unsigned binding, Value slot) {
-  KvScale known = spec.integers ? KvScale() : scale(binding, slot);
+  const bool codes = spec.integers || scaledLate;
+  KvScale known = codes ? KvScale() : scale(binding, slot);
   Values list;
   for (Value word : words(binding, slot, /*own=*/true))
     list.append(format.unpack(b, word, known,
@@ -172,7 +179,7 @@ void LanesBuilder::findSlots(Value chunkStart) {
   for (int64_t c = 0; c < lanes; ++c)
     slots.push_back(own ? b.toIndex(spread(own, c))
                         : slotOf(b.add(chunkStart, c)));
-  if (spec.integers)
+  if (spec.integers || scaledLate)
     ownSlot = own ? b.toIndex(own) : slotOf(b.add(chunkStart, lane));
 }
 
@@ -215,7 +222,7 @@ Values LanesBuilder::round(Value start, ValueRange carried) {
   weights.clear(), weightScales.clear();
   Value position = b.add(start, lane);
   KvScale keyScale, valueScale;
-  if (spec.integers) {
+  if (spec.integers || scaledLate) {
     keyScale = scale(AttentionSlots::keys, ownSlot);
     valueScale = scale(AttentionSlots::values, ownSlot);
   }
@@ -225,6 +232,8 @@ Values LanesBuilder::round(Value start, ValueRange carried) {
     if (spec.integers)
       product = b.mul(dots ? b.signedToF32(product) : product,
                       b.mul(queryScales[size_t(q)], keyScale.scale));
+    if (scaledLate)
+      product = b.mul(product, keyScale.scale);
     Value points = score(q, product, position, seen);
     Value most =
         b.max(own[0], b.reduce(points, lanes, KernelBuilder::Reduction::Max));
@@ -242,6 +251,8 @@ Values LanesBuilder::round(Value start, ValueRange carried) {
                                4)
                     : b.unsignedToF32(rounded.code);
     }
+    if (scaledLate) // what is not seen may have any scale
+      weight = b.select(seen, b.mul(weight, valueScale.scale), b.constant(0.0f));
     weights.push_back(weight);
   }
   if (spec.integers) {
