@@ -69,7 +69,8 @@ public:
         loads(builder, spec), quad(quadOf(numbers, spec)),
         lanes(builder.target().subgroupSize), lane(builder.localId()),
         dots(spec.integers && hasByteDots(builder.target())),
-        scaledLate(!spec.integers && format.bits == 8) {}
+        scaledLate(!spec.integers && format.bits == 8),
+        scaledInLane(!spec.integers && format.bits == 4) {}
 
   void build();
 
@@ -79,6 +80,8 @@ private:
   void write(unsigned binding, Value start, ArrayRef<Value> values,
              int64_t length) override;
 
+  /// The numbers or codes in words that were loaded.
+  Values unpack(ValueRange words);
   /// This lane's part of the head in `slot`.
   Values load(unsigned binding, Value slot);
   KvScale scale(unsigned binding, Value slot);
@@ -107,10 +110,12 @@ private:
   Values slots;              ///< of the chunk's positions
   Value ownSlot;             ///< of this lane's position
   bool dots;                 ///< integers by integer dot products
-  /// Codes with a scale a head are multiplied as they are: lane c has the
-  /// scales of position c, for its score and its weight. A scale for every
-  /// number of every position would be loads and registers.
-  bool scaledLate;
+  /// Keys and values are multiplied as codes: to scale each number first would
+  /// take loads, products and registers. Of codes with a scale a head lane c has the scales of position c, for its
+  /// score and its weight. Other groups are of few lanes, which scale their
+  /// parts of sums.
+  bool scaledLate, scaledInLane;
+  Values querySums;          ///< scaled in lanes: of this lane's part of each
   Values queryScales;        ///< of integers, of each query
   Values weights;            ///< of the chunk, of each query: of integers codes,
                              ///< with dots four to a word
@@ -155,14 +160,16 @@ Value LanesBuilder::before() {
       b.mul(b.rem(lane, loads.sharers), numbers * int64_t(format.bits)));
 }
 
-Values LanesBuilder::load(unsigned binding, Value slot) {
-  const bool codes = spec.integers || scaledLate;
-  KvScale known = codes ? KvScale() : scale(binding, slot);
+Values LanesBuilder::unpack(ValueRange words) {
   Values list;
-  for (Value word : words(binding, slot, /*own=*/true))
-    list.append(format.unpack(b, word, known,
+  for (Value word : words)
+    list.append(format.unpack(b, word, {},
                               loads.sharers > 1 ? unsigned(numbers) : 0));
   return list;
+}
+
+Values LanesBuilder::load(unsigned binding, Value slot) {
+  return unpack(words(binding, slot, /*own=*/true));
 }
 
 Value LanesBuilder::spread(Value value, int64_t from) {
@@ -188,7 +195,10 @@ Values LanesBuilder::butterfly(int64_t low, int64_t count) {
     Values key = dots ? words(AttentionSlots::keys, slots[low], /*own=*/false)
                       : load(AttentionSlots::keys, slots[low]);
     Values parts;
-    for (const Values &own : query) {
+    KvScale known;
+    if (scaledInLane)
+      known = scale(AttentionSlots::keys, slots[low]);
+    for (auto [q, own] : llvm::enumerate(query)) {
       if (dots) {
         Value sum = byteDot(b, own[0], key[0]);
         for (size_t i = 1; i < key.size(); ++i)
@@ -199,6 +209,8 @@ Values LanesBuilder::butterfly(int64_t low, int64_t count) {
       Value sum = b.mul(own[0], key[0]);
       for (int64_t i = 1; i < numbers; ++i)
         sum = b.fma(own[i], key[i], sum);
+      if (scaledInLane)
+        sum = b.fma(known.scale, sum, b.mul(known.minimum, querySums[q]));
       parts.push_back(sum);
     }
     return parts;
@@ -262,16 +274,34 @@ Values LanesBuilder::round(Value start, ValueRange carried) {
   }
   for (int64_t block = 0; block < lanes; block += kBlock) {
     int64_t size = std::min<int64_t>(kBlock, lanes - block);
-    std::vector<Values> value;
-    for (int64_t c = 0; c < size; ++c)
-      value.push_back(load(AttentionSlots::values, slots[block + c]));
-    for (int64_t q = 0; q < queries(); ++q)
-      for (int64_t c = 0; c < size; ++c) {
+    std::vector<Values> held;
+    std::vector<KvScale> known(static_cast<size_t>(size));
+    for (int64_t c = 0; c < size; ++c) {
+      held.push_back(words(AttentionSlots::values, slots[block + c], /*own=*/true));
+      if (scaledInLane)
+        known[size_t(c)] = scale(AttentionSlots::values, slots[block + c]);
+    }
+    Values least(static_cast<size_t>(queries())); // what minima give to every number
+    for (int64_t c = 0; c < size; ++c) {
+      const Values value = unpack(held[size_t(c)]); // of one position at a time
+      for (int64_t q = 0; q < queries(); ++q) {
         Value weight = spread(weights[q], block + c);
+        if (scaledInLane) {
+          const auto [scale, minimum] = known[size_t(c)];
+          Value &sum = least[size_t(q)];
+          sum = sum ? b.fma(weight, minimum, sum) : b.mul(weight, minimum);
+          weight = b.mul(weight, scale);
+        }
         for (int64_t i = 0; i < numbers; ++i) {
           Value &sum = next[q * carriedOf() + 2 + i];
-          sum = b.fma(weight, value[c][i], sum);
+          sum = b.fma(weight, value[i], sum);
         }
+      }
+    }
+    for (int64_t q = 0; scaledInLane && q < queries(); ++q)
+      for (int64_t i = 0; i < numbers; ++i) {
+        Value &sum = next[q * carriedOf() + 2 + i];
+        sum = b.add(sum, least[size_t(q)]);
       }
   }
   return next;
@@ -362,6 +392,12 @@ void LanesBuilder::build() {
       query[q].append(b.unpack(b.load(AttentionSlots::q, b.add(place, i))));
     if (spec.integers)
       roundQuery(query[q]);
+    if (scaledInLane) {
+      Value sum = query[q][0];
+      for (int64_t i = 1; i < numbers; ++i)
+        sum = b.add(sum, query[q][i]);
+      querySums.push_back(sum);
+    }
   }
   finish();
 }

@@ -66,7 +66,9 @@ Values KvFormat::unpack(KernelBuilder &b, Value word, const KvScale &scale,
     if (scale.minimum)
       numbers.push_back(b.fma(b.unsignedToF32(b.bits(word, i * bits, bits)),
                               scale.scale, scale.minimum));
-    else {
+    else if (bits == 4) {
+      numbers.push_back(b.unsignedToF32(b.bits(word, i * bits, bits)));
+    } else {
       Value code = b.signedToF32(b.signedBits(word, i * bits, bits));
       numbers.push_back(scale.scale ? b.mul(code, scale.scale) : code);
     }

@@ -85,8 +85,8 @@ struct KvFormat {
                   int64_t headSize) const;
   KvScale scaleOf(KernelBuilder &b, Value word) const;
 
-  /// The numbers in a word, in order, or the `count` in its lowest bits; of i8
-  /// without a scale the codes.
+  /// The numbers in a word, in order, or the `count` in its lowest bits; without
+  /// a scale the codes.
   Values unpack(KernelBuilder &b, Value word, const KvScale &scale = {},
                 unsigned count = 0) const;
   /// A word of as many numbers; not of codes.
