@@ -12,15 +12,14 @@ using flatbuffers::Offset;
 
 namespace {
 
-/// What is stored once however often it occurs, by content: the programs of one
-/// width do the same for most of their way, and targets share many kernels.
+/// What all targets store once however often it occurs, by content: they have
+/// many kernels in common.
 struct Shared {
-  std::map<std::string, Offset<format::Command>> commands;
   std::map<std::vector<uint32_t>, Offset<flatbuffers::Vector<uint32_t>>> code;
 };
 
 /// Everything of one target, with the numbers by which programs refer to
-/// kernels and buffers.
+/// commands, and those to kernels and buffers.
 class TargetWriter {
 public:
   TargetWriter(FlatBufferBuilder &builder, plan::TargetOp target,
@@ -32,8 +31,11 @@ public:
 private:
   FailureOr<Offset<format::Kernel>> writeKernel(plan::KernelOp kernel);
   FailureOr<Offset<format::Program>> writeProgram(plan::ProgramOp program);
-  FailureOr<Offset<format::Command>> writeDispatch(plan::DispatchOp dispatch);
-  Offset<format::Command> writeBarrier(plan::BarrierOp barrier);
+  FailureOr<uint32_t> writeDispatch(plan::DispatchOp dispatch);
+  uint32_t writeBarrier(plan::BarrierOp barrier);
+  /// The number of the command `key`, which `write` writes if it is a new one.
+  uint32_t number(std::string key,
+                  llvm::function_ref<Offset<format::Command>()> write);
   FailureOr<format::Binding> bind(Value view, uint32_t access);
   Offset<format::KvCache> writeCache(plan::KvCacheOp cache);
   auto text(StringRef string) {
@@ -45,6 +47,10 @@ private:
   SymbolTable tensors;
   llvm::StringMap<uint32_t> kernels;
   llvm::StringMap<uint32_t> buffers;
+  /// By content, in the order of their first uses: programs of one width do the
+  /// same for most of their way.
+  std::map<std::string, uint32_t> numbers;
+  std::vector<Offset<format::Command>> commands;
   Shared &shared;
   plan::BufferOp weights;
 };
@@ -102,8 +108,18 @@ FailureOr<format::Binding> TargetWriter::bind(Value view, uint32_t access) {
                          buffers.lookup(weights.getSymName()), access);
 }
 
-FailureOr<Offset<format::Command>>
-TargetWriter::writeDispatch(plan::DispatchOp dispatch) {
+uint32_t
+TargetWriter::number(std::string key,
+                     llvm::function_ref<Offset<format::Command>()> write) {
+  auto [known, fresh] =
+      numbers.try_emplace(std::move(key), uint32_t(commands.size()));
+  if (fresh)
+    commands.push_back(write());
+  return known->second;
+}
+
+FailureOr<uint32_t> TargetWriter::writeDispatch(
+    plan::DispatchOp dispatch) {
   std::vector<format::Binding> bindings, indirect;
   for (auto [i, view] : llvm::enumerate(dispatch.getBindings())) {
     FailureOr<format::Binding> binding = bind(view, dispatch.getAccess()[i]);
@@ -142,44 +158,40 @@ TargetWriter::writeDispatch(plan::DispatchOp dispatch) {
   mark(std::array{uint64_t(kernel), uint64_t(dispatch.getMacs()),
                   uint64_t(dispatch.getTouched()),
                   uint64_t(dispatch.getNanoseconds())});
-  Offset<format::Command> &known = shared.commands[key];
-  if (!known.IsNull())
-    return known;
-
-  auto label = builder.CreateSharedString(dispatch.getLabel().str());
-  auto bindingList = builder.CreateVectorOfStructs(bindings);
-  Offset<flatbuffers::Vector<uint8_t>> pushBytes;
-  if (!push.empty())
-    pushBytes = builder.CreateVector(push);
-  Offset<flatbuffers::Vector<const format::Binding *>> counts;
-  if (!indirect.empty())
-    counts = builder.CreateVectorOfStructs(indirect);
-  auto written = format::CreateDispatch(
-      builder, kernel, label, bindingList, pushBytes, groups[0], groups[1],
-      groups[2], counts, dispatch.getMacs(), dispatch.getTouched(),
-      uint32_t(base[0]), uint32_t(base[1]), uint32_t(base[2]),
-      dispatch.getNanoseconds());
-  return known = format::CreateCommand(builder, written, 0);
+  return number(std::move(key), [&] {
+    auto label = builder.CreateSharedString(dispatch.getLabel().str());
+    auto bindingList = builder.CreateVectorOfStructs(bindings);
+    Offset<flatbuffers::Vector<uint8_t>> pushBytes;
+    if (!push.empty())
+      pushBytes = builder.CreateVector(push);
+    Offset<flatbuffers::Vector<const format::Binding *>> counts;
+    if (!indirect.empty())
+      counts = builder.CreateVectorOfStructs(indirect);
+    auto written = format::CreateDispatch(
+        builder, kernel, label, bindingList, pushBytes, groups[0], groups[1],
+        groups[2], counts, dispatch.getMacs(), dispatch.getTouched(),
+        uint32_t(base[0]), uint32_t(base[1]), uint32_t(base[2]),
+        dispatch.getNanoseconds());
+    return format::CreateCommand(builder, written, 0);
+  });
 }
 
-Offset<format::Command> TargetWriter::writeBarrier(plan::BarrierOp barrier) {
+uint32_t TargetWriter::writeBarrier(plan::BarrierOp barrier) {
   auto kind = barrier.getIndirect() ? format::BarrierKind::compute_to_indirect
                                     : format::BarrierKind::compute_to_compute;
   std::string key = format::EnumNameBarrierKind(kind);
-  Offset<format::Command> &known =
-      shared.commands[barrier.getSubmit() ? key + " submit" : key];
-  if (known.IsNull())
-    known = format::CreateCommand(
+  return number(barrier.getSubmit() ? key + " submit" : key, [&] {
+    return format::CreateCommand(
         builder, 0, format::CreateBarrier(builder, kind, barrier.getSubmit()));
-  return known;
+  });
 }
 
 FailureOr<Offset<format::Program>>
 TargetWriter::writeProgram(plan::ProgramOp program) {
-  std::vector<Offset<format::Command>> order;
+  std::vector<uint32_t> order;
   for (Operation &op : program.getBody().front()) {
     if (auto dispatch = dyn_cast<plan::DispatchOp>(op)) {
-      FailureOr<Offset<format::Command>> written = writeDispatch(dispatch);
+      FailureOr<uint32_t> written = writeDispatch(dispatch);
       if (failed(written))
         return failure();
       order.push_back(*written);
@@ -248,9 +260,10 @@ FailureOr<Offset<format::Target>> TargetWriter::write() {
   auto bufferVector = builder.CreateVector(bufferList);
   auto programVector = builder.CreateVector(programList);
   auto cacheVector = builder.CreateVector(cacheList);
+  auto driverVector = builder.CreateVector(profile->drivers);
   return format::CreateTarget(builder, name, requirements, kernelVector,
                               bufferVector, programVector, cacheVector,
-                              builder.CreateVector(profile->drivers));
+                              driverVector, builder.CreateVector(commands));
 }
 
 Offset<format::Model> writeModel(FlatBufferBuilder &builder, ModuleOp module) {

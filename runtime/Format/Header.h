@@ -12,7 +12,7 @@
 namespace sprig::format {
 
 inline constexpr char kMagic[8] = {'S', 'P', 'R', 'I', 'G', 'P', 'K', 'G'};
-inline constexpr uint32_t kVersion = 2;
+inline constexpr uint32_t kVersion = 3;
 inline constexpr uint64_t kPageBytes = 4096;
 /// Every tensor plane starts at a multiple of this in the weight section, every buffer slice at a multiple in its
 /// buffer: the largest minStorageBufferOffsetAlignment that Vulkan allows.
@@ -28,7 +28,7 @@ struct Header {
   char magic[8];
   uint32_t version;
   uint32_t reserved;
-  /// Bits of features a reader must know; none is defined in version 2, so it must be zero.
+  /// Bits of features a reader must know; none is defined in version 3, so it must be zero.
   uint64_t requiredFeatures;
   uint64_t metadataOffset;
   uint64_t metadataBytes;

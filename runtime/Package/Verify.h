@@ -22,6 +22,10 @@ Status verifyTarget(const format::Target &target, const format::Model &model,
                     uint64_t weightBytes);
 Status verifyKernel(const format::Kernel &kernel,
                     const format::Requirements &requirements);
+/// Of a target whose buffers and kernels are verified.
+Status verifyCommand(const format::Command &command,
+                     const format::Target &target);
+/// That its commands are some of the target's.
 Status verifyProgram(const format::Program &program,
                      const format::Target &target);
 

@@ -92,6 +92,20 @@ Status verifyAdapters(const format::Package &package) {
   return {};
 }
 
+/// Tables may share a vector, so a short file could say that it has more
+/// commands than anyone could look at.
+Status countCommands(const format::Package &package) {
+  constexpr uint64_t kMost = 16'000'000;
+  uint64_t count = 0;
+  for (const format::Target *target : *package.targets())
+    for (const format::Program *program : *target->programs())
+      count += program->commands()->size();
+  if (count > kMost)
+    return corrupt(concat("programs: expects at most ", kMost,
+                          " commands in all, but got ", count));
+  return {};
+}
+
 /// Every target has the programs of each draft.
 Status verifyDrafts(const format::Package &package) {
   if (!package.drafts())
@@ -138,6 +152,8 @@ Status verifyMetadata(const format::Package &package, uint64_t weightBytes) {
       return status.within("tokenizer");
   if (package.targets()->size() == 0)
     return corrupt("expects at least one target, but got none");
+  if (Status status = countCommands(package); !status.ok())
+    return status;
   std::set<std::string_view> names;
   for (const format::Target *target : *package.targets()) {
     std::string where = concat("target '", target->name()->string_view(), "'");

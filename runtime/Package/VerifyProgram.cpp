@@ -121,25 +121,31 @@ Status verifyDispatch(const format::Dispatch &dispatch,
 
 } // namespace
 
+Status verifyCommand(const format::Command &command,
+                     const format::Target &target) {
+  const format::Dispatch *dispatch = command.dispatch();
+  if (!dispatch == !command.barrier())
+    return corrupt("expects either a dispatch or a barrier");
+  if (dispatch) {
+    Status status = verifyDispatch(*dispatch, target);
+    return status.ok() || !dispatch->label()
+               ? status
+               : status.within(concat("dispatch '",
+                                      dispatch->label()->string_view(), "'"));
+  }
+  if (command.barrier()->kind() > format::BarrierKind::MAX)
+    return corrupt("expects a known kind of barrier, but got ",
+                   int(command.barrier()->kind()));
+  return {};
+}
+
 Status verifyProgram(const format::Program &program,
                      const format::Target &target) {
-  uint32_t index = 0;
-  for (const format::Command *command : *program.commands()) {
-    const format::Dispatch *dispatch = command->dispatch();
-    std::string where = concat("command ", index++);
-    if (!dispatch == !command->barrier())
-      return corrupt(where, ": expects either a dispatch or a barrier");
-    if (!dispatch) {
-      if (command->barrier()->kind() > format::BarrierKind::MAX)
-        return corrupt(where, ": expects a known kind of barrier, but got ",
-                       int(command->barrier()->kind()));
-      continue;
-    }
-    if (dispatch->label())
-      where += concat(" (", dispatch->label()->string_view(), ")");
-    if (Status status = verifyDispatch(*dispatch, target); !status.ok())
-      return status.within(where);
-  }
+  const uint32_t known = target.commands()->size();
+  for (uint32_t i = 0; i < program.commands()->size(); ++i)
+    if (program.commands()->Get(i) >= known)
+      return corrupt("command ", i, ": expects a number below the target's ",
+                     known, " commands, but got ", program.commands()->Get(i));
   return {};
 }
 

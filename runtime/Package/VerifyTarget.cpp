@@ -172,6 +172,12 @@ Status verifyTarget(const format::Target &target, const format::Model &model,
         !status.ok())
       return status.within(
           concat("kernel '", kernel->name()->string_view(), "'"));
+  uint32_t index = 0;
+  for (const format::Command *command : *target.commands()) {
+    if (Status status = verifyCommand(*command, target); !status.ok())
+      return status.within(concat("command ", index));
+    ++index;
+  }
   if (Status status = verifyPrograms(target); !status.ok())
     return status;
   for (const format::KvCache *cache : *target.kv_caches())

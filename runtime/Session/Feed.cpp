@@ -117,7 +117,8 @@ std::set<uint32_t> Session::kernelsOf(const std::vector<PlannedStep> &plan,
   for (size_t i = 0; i < plan.size(); ++i)
     if (const format::Program *next = findProgram(
             owner->target(), kindOf(plan, i, kind), plan[i].width)) {
-      const std::vector<uint32_t> own = vulkan::kernelsOf(*next);
+      const std::vector<uint32_t> own =
+          vulkan::kernelsOf(owner->target(), *next);
       kernels.insert(own.begin(), own.end());
     }
   return kernels;

@@ -99,7 +99,8 @@ Result<RecordedProgram *> Session::program(ProgramKind kind, uint32_t width,
   while (target.programs()->Get(uint32_t(index)) != wanted)
     ++index;
   if (!recorded[index]) {
-    Status status = owner->pipelines().ensure(vulkan::kernelsOf(*wanted));
+    const std::vector<uint32_t> kernels = vulkan::kernelsOf(target, *wanted);
+    Status status = owner->pipelines().ensure(kernels);
     if (!status.ok())
       return status.within(concat("program ", nameOf(*wanted)));
     Result<Recorded> made =
@@ -107,7 +108,7 @@ Result<RecordedProgram *> Session::program(ProgramKind kind, uint32_t width,
                                 buffers.all(), /*timed=*/false);
     if (!made.ok())
       return made.status();
-    owner->pipelines().learn(vulkan::kernelsOf(*wanted));
+    owner->pipelines().learn(kernels);
     recorded[index] = std::move(*made);
   }
   return recorded[index].get();

@@ -1,4 +1,5 @@
 #include "runtime/Vulkan/Pipelines.h"
+#include "runtime/Package/Commands.h"
 #include "runtime/Package/Grid.h"
 #include "runtime/Package/Texels.h"
 #include "runtime/Support/Parallel.h"
@@ -22,10 +23,9 @@ Pipelines::Pipelines(std::shared_ptr<Device> usedDevice,
                      const format::Target &usedTarget)
     : device(std::move(usedDevice)), cache(std::move(usedCache)),
       target(usedTarget), entries(usedTarget.kernels()->size()) {
-  for (const format::Program *program : *target.programs())
-    for (const format::Command *command : *program->commands())
-      if (command->dispatch() && hasBase(*command->dispatch()))
-        entries[command->dispatch()->kernel()].hasBase = true;
+  for (const format::Command *command : *target.commands())
+    if (command->dispatch() && hasBase(*command->dispatch()))
+      entries[command->dispatch()->kernel()].hasBase = true;
 }
 
 Pipelines::~Pipelines() {
@@ -179,9 +179,10 @@ VkDescriptorType descriptorType(const format::Kernel &kernel,
              : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
 }
 
-std::vector<uint32_t> kernelsOf(const format::Program &program) {
+std::vector<uint32_t> kernelsOf(const format::Target &target,
+                                const format::Program &program) {
   std::vector<uint32_t> kernels;
-  for (const format::Command *command : *program.commands())
+  for (const format::Command *command : commandsOf(target, program))
     if (command->dispatch())
       kernels.push_back(command->dispatch()->kernel());
   std::sort(kernels.begin(), kernels.end());

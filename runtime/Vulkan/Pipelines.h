@@ -71,7 +71,8 @@ private:
 /// What the kernel's binding is to Vulkan.
 VkDescriptorType descriptorType(const format::Kernel &kernel, uint32_t binding);
 
-/// The kernels that a program dispatches, each once.
-std::vector<uint32_t> kernelsOf(const format::Program &program);
+/// The kernels that a program of the target dispatches, each once.
+std::vector<uint32_t> kernelsOf(const format::Target &target,
+                                const format::Program &program);
 
 } // namespace sprig::vulkan

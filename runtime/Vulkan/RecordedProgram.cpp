@@ -1,4 +1,5 @@
 #include "runtime/Vulkan/RecordedProgram.h"
+#include "runtime/Package/Commands.h"
 #include "runtime/Package/Grid.h"
 #include "runtime/Package/Names.h"
 #include "runtime/Package/Texels.h"
@@ -11,9 +12,9 @@ namespace sprig::vulkan {
 namespace {
 
 std::vector<const format::Dispatch *>
-dispatchesOf(const format::Program &program) {
+dispatchesOf(const format::Target &target, const format::Program &program) {
   std::vector<const format::Dispatch *> dispatches;
-  for (const format::Command *command : *program.commands())
+  for (const format::Command *command : commandsOf(target, program))
     if (command->dispatch())
       dispatches.push_back(command->dispatch());
   return dispatches;
@@ -46,7 +47,8 @@ Status RecordedProgram::makeSets(const Pipelines &pipelines,
                                  const std::vector<VkBuffer> &buffers) {
   const Device &device = pool->device();
   const DeviceFunctions &vk = device.functions();
-  std::vector<const format::Dispatch *> dispatches = dispatchesOf(program);
+  std::vector<const format::Dispatch *> dispatches =
+      dispatchesOf(target, program);
   if (dispatches.empty())
     return {};
   std::vector<VkDescriptorSetLayout> layouts;
@@ -135,14 +137,15 @@ Status RecordedProgram::makeView(VkBuffer buffer,
   return status;
 }
 
-Status RecordedProgram::makeQueries(const format::Program &program) {
+Status RecordedProgram::makeQueries(const format::Target &target,
+                                    const format::Program &program) {
   const Device &device = pool->device();
   if (device.physical().timestampBits == 0)
     return {StatusCode::Unsupported,
             "expects a device queue with timestamps, but it has none"};
   VkQueryPoolCreateInfo info{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO};
   info.queryType = VK_QUERY_TYPE_TIMESTAMP;
-  info.queryCount = uint32_t(dispatchesOf(program).size()) + 1;
+  info.queryCount = uint32_t(dispatchesOf(target, program).size()) + 1;
   queryCount = info.queryCount;
   return checked(device.functions().CreateQueryPool(device.handle(), &info,
                                                     nullptr, &queries),
@@ -202,7 +205,7 @@ Result<std::unique_ptr<RecordedProgram>> RecordedProgram::record(
       !status.ok())
     return status;
   if (timed)
-    if (Status status = made->makeQueries(program); !status.ok())
+    if (Status status = made->makeQueries(target, program); !status.ok())
       return status;
   if (Status status = made->begin(timed); !status.ok())
     return status;
@@ -221,7 +224,7 @@ Result<std::unique_ptr<RecordedProgram>> RecordedProgram::record(
   timestamp();
   VkPipeline bound = VK_NULL_HANDLE;
   size_t set = 0;
-  for (const format::Command *command : *program.commands()) {
+  for (const format::Command *command : commandsOf(target, program)) {
     if (const format::Barrier *barrier = command->barrier()) {
       if (barrier->submit()) {
         // The barrier below orders submissions of a queue as it does commands.

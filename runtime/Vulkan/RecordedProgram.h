@@ -38,7 +38,8 @@ private:
                   const std::vector<VkBuffer> &buffers);
   Status makeView(VkBuffer buffer, const format::Binding &binding,
                   VkFormat format, const std::string &name);
-  Status makeQueries(const format::Program &program);
+  Status makeQueries(const format::Target &target,
+                     const format::Program &program);
   /// Begins the next command buffer.
   Status begin(bool timed);
   void recordDispatch(const format::Dispatch &dispatch,

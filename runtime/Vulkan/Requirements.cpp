@@ -75,15 +75,14 @@ void checkKernels(const format::Target &target, const PhysicalDevice &device,
 void checkDispatches(const format::Target &target, const PhysicalDevice &device,
                      Shortages &lacks) {
   const uint32_t *most = device.limits().maxComputeWorkGroupCount;
-  for (const format::Program *program : *target.programs())
-    for (const format::Command *command : *program->commands()) {
-      const format::Dispatch *dispatch = command->dispatch();
-      if (!dispatch)
-        continue;
-      lacks.need(dispatch->base_x() + dispatch->groups_x(), most[0], "workgroups in x");
-      lacks.need(dispatch->base_y() + dispatch->groups_y(), most[1], "workgroups in y");
-      lacks.need(dispatch->base_z() + dispatch->groups_z(), most[2], "workgroups in z");
-    }
+  for (const format::Command *command : *target.commands()) {
+    const format::Dispatch *dispatch = command->dispatch();
+    if (!dispatch)
+      continue;
+    lacks.need(dispatch->base_x() + dispatch->groups_x(), most[0], "workgroups in x");
+    lacks.need(dispatch->base_y() + dispatch->groups_y(), most[1], "workgroups in y");
+    lacks.need(dispatch->base_z() + dispatch->groups_z(), most[2], "workgroups in z");
+  }
 }
 
 } // namespace

@@ -149,11 +149,10 @@ TEST_P(CachePartsTest, BitsAreThoseOfOneBinding) {
     return;
   // It takes three of them.
   uint64_t widest = 0;
-  for (const auto *program : *session->model().target().programs())
-    for (const auto *command : *program->commands())
-      if (const auto *dispatch = command->dispatch())
-        for (const auto *binding : *dispatch->bindings())
-          widest = std::max(widest, uint64_t(binding->bytes()));
+  for (const auto *command : *session->model().target().commands())
+    if (const auto *dispatch = command->dispatch())
+      for (const auto *binding : *dispatch->bindings())
+        widest = std::max(widest, uint64_t(binding->bytes()));
   EXPECT_LE(widest, 65536u);
   const auto *cache = session->model().target().kv_caches()->Get(0);
   EXPECT_GT(cache->bytes() / cache->layers(), 2 * 65536u);

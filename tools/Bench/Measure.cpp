@@ -1,4 +1,5 @@
 #include "tools/Bench/Measure.h"
+#include "runtime/Package/Commands.h"
 #include "tools/Support/Process.h"
 
 #include <algorithm>
@@ -140,7 +141,7 @@ Status profile(Session &session, uint32_t width, uint32_t depth, uint32_t runs,
       times[i].values.push_back(((*ends)[i + 1] - (*ends)[i]) / 1e6);
   }
   size_t next = 0;
-  for (const format::Command *command : *program->commands()) {
+  for (const format::Command *command : commandsOf(target, *program)) {
     const format::Dispatch *dispatch = command->dispatch();
     if (!dispatch)
       continue;

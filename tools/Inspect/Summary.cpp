@@ -1,6 +1,7 @@
 #include "tools/Inspect/Summary.h"
 
 #include "runtime/Model/ModelText.h"
+#include "runtime/Package/Commands.h"
 #include "runtime/Package/Names.h"
 
 #include <algorithm>
@@ -97,7 +98,7 @@ TargetSummary summarise(const format::Target &target,
     uint32_t &barriers = summary.barriers[width];
     uint32_t &submissions = summary.submissions[width] = 1;
     for (const format::Command *command :
-         *programOf(target, width)->commands()) {
+         commandsOf(target, *programOf(target, width))) {
       const format::Dispatch *dispatch = command->dispatch();
       if (!dispatch) {
         ++barriers;
@@ -112,7 +113,7 @@ TargetSummary summarise(const format::Target &target,
     }
   }
   for (const format::Program *program : *target.programs())
-    for (const format::Command *command : *program->commands())
+    for (const format::Command *command : commandsOf(target, *program))
       if (const format::Dispatch *dispatch = command->dispatch()) {
         KernelSummary &kernel = summary.kernels[dispatch->kernel()];
         kernel.longest =

@@ -40,26 +40,32 @@ public:
         uint32_t(interface.bindings.size()), interface.pushConstantBytes,
         interface.sharedBytes, interface.subgroupSize, uniform,
         builder.CreateVector(texels));
+    // Command 0 is the barrier, those after it the dispatches.
     std::vector<flatbuffers::Offset<format::Command>> commands;
+    commands.push_back(format::CreateCommand(builder, 0,
+                                             format::CreateBarrier(builder)));
+    for (unsigned i = 0; i < copies; ++i)
+      commands.push_back(dispatch(interface, i));
+    std::vector<uint32_t> order;
     for (unsigned i = 0; i < dispatches; ++i) {
       if (i)
-        commands.push_back(format::CreateCommand(
-            builder, 0, format::CreateBarrier(builder)));
-      commands.push_back(dispatch(interface, i % copies));
+        order.push_back(0);
+      order.push_back(1 + i % copies);
     }
     auto program = format::CreateProgram(builder, format::ProgramKind::append,
                                          interface.tokenTile,
-                                         builder.CreateVector(commands));
+                                         builder.CreateVector(order));
     auto kernels = builder.CreateVector(&made, 1);
     auto programs = builder.CreateVector(&program, 1);
     auto buffers = builder.CreateVector(
         std::vector<flatbuffers::Offset<format::Buffer>>{});
     auto caches = builder.CreateVector(
         std::vector<flatbuffers::Offset<format::KvCache>>{});
-    builder.Finish(format::CreateTarget(builder,
-                                        builder.CreateString("tuning"),
-                                        format::CreateRequirements(builder),
-                                        kernels, buffers, programs, caches));
+    auto pool = builder.CreateVector(commands);
+    builder.Finish(format::CreateTarget(
+        builder, builder.CreateString("tuning"),
+        format::CreateRequirements(builder), kernels, buffers, programs, caches,
+        /*drivers=*/0, pool));
   }
   const format::Target &target() const {
     return *flatbuffers::GetRoot<format::Target>(builder.GetBufferPointer());

@@ -10,6 +10,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "runtime/Format/Header.h"
 #include "runtime/Format/Package_generated.h"
+#include "runtime/Package/Commands.h"
 #include "runtime/Package/Package.h"
 #include "runtime/Package/WeightCheck.h"
 #include "llvm/Support/Compression.h"
@@ -277,7 +278,8 @@ TEST_F(PackageWriterTest, ProgramsAndKernelsAreWhole) {
 
   const format::Program &program = *target.programs()->Get(0);
   EXPECT_EQ(program.kind(), format::ProgramKind::sample);
-  const format::Dispatch *first = program.commands()->Get(0)->dispatch();
+  auto command = commandsOf(target, program).begin();
+  const format::Dispatch *first = (*command)->dispatch();
   ASSERT_TRUE(first);
   EXPECT_EQ(first->label()->str(), "first");
   EXPECT_EQ(first->groups_x(), 2u);
@@ -290,7 +292,42 @@ TEST_F(PackageWriterTest, ProgramsAndKernelsAreWhole) {
   EXPECT_EQ(weight.access(), 1u);
   EXPECT_EQ(target.buffers()->Get(first->bindings()->Get(1)->buffer())->kind(),
             format::BufferKind::scratch);
-  EXPECT_TRUE(program.commands()->Get(1)->barrier());
+  EXPECT_TRUE((*++command)->barrier());
+}
+
+TEST_F(PackageWriterTest, EqualCommandsAreStoredOnce) {
+  std::string text = kPlan;
+  const size_t begin = text.find("plan.program"), end = text.find("    }\n  }\n}");
+  std::string again = text.substr(begin, end + 6 - begin);
+  again.replace(again.find("@sample_1 sample width 1"), 24,
+                "@append_2 append width 2");
+  again.replace(again.find("[3, 1, 1]"), 9, "[4, 1, 1]");
+  text.insert(end + 6, again);
+  OwningOpRef<ModuleOp> module = parse(text);
+  ASSERT_TRUE(succeeded(write(*module))) << message;
+  ReadPackage read(file("out.sprig"));
+  ASSERT_TRUE(read.valid);
+  const format::Target &target = *read.package->targets()->Get(0);
+  ASSERT_EQ(target.programs()->size(), 2u);
+  const auto &first = *target.programs()->Get(0)->commands(),
+             &second = *target.programs()->Get(1)->commands();
+  ASSERT_EQ(first.size(), second.size());
+  // Numbers follow their first uses: the new one is the last.
+  uint32_t next = 0, others = 0;
+  for (const uint32_t number : first) {
+    EXPECT_LE(number, next);
+    next = std::max(next, number + 1);
+  }
+  for (uint32_t i = 0; i < first.size(); ++i)
+    if (first.Get(i) != second.Get(i)) {
+      EXPECT_EQ(second.Get(i), next);
+      ++others;
+    }
+  EXPECT_EQ(others, 1u);
+  EXPECT_EQ(target.commands()->size(), next + 1);
+  // Five dispatches, and barriers of one kind between them.
+  EXPECT_EQ(next, 6u);
+  EXPECT_GT(first.size(), 6u);
 }
 
 // The verifier of the runtime checks every index, size, offset and hash.

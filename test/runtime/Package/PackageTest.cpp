@@ -58,9 +58,9 @@ TEST(Package, NamesWhatIsWrongWithAFile) {
 
   std::vector<uint8_t> good = packageBytes(tinyMetadata(), tinyWeights());
   std::vector<uint8_t> bytes = good;
-  bytes[8] = 3;
+  bytes[8] = 4;
   expectError(load(writeFile("version", bytes)), StatusCode::Unsupported,
-              "expects package version 2, but got 3");
+              "expects package version 3, but got 4");
   bytes = good;
   bytes.resize(100);
   expectError(load(writeFile("short-header", bytes)), StatusCode::Corrupt,

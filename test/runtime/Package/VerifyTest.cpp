@@ -18,7 +18,7 @@ struct Case {
 };
 
 DispatchT &firstDispatch(PackageT &package) {
-  return *package.targets[0]->programs[0]->commands[0]->dispatch;
+  return *package.targets[0]->commands[0]->dispatch;
 }
 
 /// Replaces binding 0 (the control block) of the first dispatch.
@@ -81,7 +81,7 @@ const Case kCases[] = {
     {"ShortLogits", [](PackageT &p) { p.model->vocabulary = 51; },
      "expects a logits buffer of at least 816 bytes"},
     {"BindingBuffer", [](PackageT &p) { bind(p, 0, 256, 7, 1); },
-     "program append at width 1: command 0 (remember): binding 0: expects a "
+     "target 'tiny': command 0: dispatch 'remember': binding 0: expects a "
      "buffer below 7, but got 7"},
     {"BindingOffset", [](PackageT &p) { bind(p, 4, 64, 4, 1); },
      "multiple of 256"},
@@ -98,7 +98,7 @@ const Case kCases[] = {
      "from 4294967295"},
     {"IndirectBase",
      [](PackageT &p) {
-       for (auto &command : p.targets[0]->programs[3]->commands)
+       for (auto &command : p.targets[0]->commands)
          if (command->dispatch && !command->dispatch->indirect.empty())
            command->dispatch->base_x = 1;
      },
@@ -152,9 +152,33 @@ const Case kCases[] = {
      "indirect: expects 12 bytes"},
     {"EmptyCommand",
      [](PackageT &p) {
-       p.targets[0]->programs[0]->commands[0]->dispatch.reset();
+       p.targets[0]->commands[0]->dispatch.reset();
      },
      "command 0: expects either"},
+    {"BarrierKind",
+     [](PackageT &p) {
+       auto barrier = std::make_unique<CommandT>(); // in no program
+       barrier->barrier = std::make_unique<BarrierT>();
+       barrier->barrier->kind = BarrierKind(2);
+       p.targets[0]->commands.push_back(std::move(barrier));
+     },
+     "expects a known kind of barrier, but got 2"},
+    {"CommandNumber",
+     [](PackageT &p) {
+       const TargetT &target = *p.targets[0];
+       target.programs[3]->commands[1] = uint32_t(target.commands.size());
+     },
+     "target 'tiny': program sample at width 1: command 1: expects a number "
+     "below the target's 21 commands, but got 21"},
+    {"CommandNumberOfAll",
+     [](PackageT &p) {
+       p.targets[0]->programs[0]->commands.push_back(UINT32_MAX);
+     },
+     "command 1: expects a number below the target's 21 commands, but got "
+     "4294967295"},
+    {"NoCommands", [](PackageT &p) { p.targets[0]->commands.clear(); },
+     "program append at width 1: command 0: expects a number below the "
+     "target's 0 commands, but got 0"},
     {"Width", [](PackageT &p) { p.targets[0]->programs[0]->width = 0; },
      "expects a width"},
     {"SameProgram", [](PackageT &p) { p.targets[0]->programs[0]->width = 4; },
@@ -293,6 +317,44 @@ INSTANTIATE_TEST_SUITE_P(All, Verify, testing::ValuesIn(kCases),
                          [](const auto &info) {
                            return std::string(info.param.name);
                          });
+
+// A vector that many programs point at would be looked at as many times.
+TEST(Verify, CommandsOfAllProgramsAreCounted) {
+  flatbuffers::FlatBufferBuilder builder;
+  auto numbers =
+      builder.CreateVector(std::vector<uint32_t>(uint32_t(1) << 20));
+  std::vector<flatbuffers::Offset<Program>> list;
+  for (uint32_t width = 1; width <= 16; ++width)
+    list.push_back(CreateProgram(builder, ProgramKind::sample, width, numbers));
+  auto name = builder.CreateString("tiny");
+  auto needs = CreateRequirements(builder);
+  auto programs = builder.CreateVector(list);
+  auto kernels = builder.CreateVector<flatbuffers::Offset<Kernel>>({});
+  auto buffers = builder.CreateVector<flatbuffers::Offset<Buffer>>({});
+  auto caches = builder.CreateVector<flatbuffers::Offset<KvCache>>({});
+  auto commands = builder.CreateVector<flatbuffers::Offset<Command>>({});
+  auto target = CreateTarget(builder, name, needs, kernels, buffers, programs,
+                             caches, /*drivers=*/0, commands);
+  auto targets = builder.CreateVector(&target, 1);
+  auto tensors = builder.CreateVector<flatbuffers::Offset<Tensor>>({});
+  auto chunks = builder.CreateVectorOfStructs<Chunk>({});
+  auto model = CreateModel(builder, name, name, 0, /*vocabulary=*/1,
+                           /*context=*/1);
+  FinishPackageBuffer(builder,
+                      CreatePackage(builder, name, model, 0, 0, tensors, chunks,
+                                    targets));
+  const std::vector<uint8_t> metadata(
+      builder.GetBufferPointer(),
+      builder.GetBufferPointer() + builder.GetSize());
+  const auto opened = sprig::Package::open(
+      writeFile("verify-many", packageBytes(metadata, {})));
+  ASSERT_FALSE(opened.ok());
+  EXPECT_NE(opened.status().message().find(
+                "programs: expects at most 16000000 commands in all, but got "
+                "16777216"),
+            std::string::npos)
+      << opened.status().message();
+}
 
 TEST(Probe, ReadsAsItDidWhenThePackageWasWritten) {
   for (const bool same : {true, false}) {

@@ -62,9 +62,15 @@ std::unique_ptr<KernelT> kernel(const char *name, uint32_t bindings,
   return made;
 }
 
-/// Builds the commands of one program.
+void addCommand(TargetT &target, ProgramT &program,
+                std::unique_ptr<CommandT> command) {
+  program.commands.push_back(uint32_t(target.commands.size()));
+  target.commands.push_back(std::move(command));
+}
+
+/// Builds the commands of one program. Barriers are commands of several.
 struct Writer {
-  const TargetT &target;
+  TargetT &target;
   ProgramT &program;
 
   void dispatch(uint32_t kernel,
@@ -87,17 +93,23 @@ struct Writer {
       made->indirect.push_back(Binding(0, 12, kScratch, 1));
     auto command = std::make_unique<CommandT>();
     command->dispatch = std::move(made);
-    program.commands.push_back(std::move(command));
+    addCommand(target, program, std::move(command));
   }
   void barrier(BarrierKind kind = BarrierKind::compute_to_compute) {
+    for (size_t i = 0; i < target.commands.size(); ++i)
+      if (const auto &known = target.commands[i]->barrier;
+          known && known->kind == kind) {
+        program.commands.push_back(uint32_t(i));
+        return;
+      }
     auto command = std::make_unique<CommandT>();
     command->barrier = std::make_unique<BarrierT>();
     command->barrier->kind = kind;
-    program.commands.push_back(std::move(command));
+    addCommand(target, program, std::move(command));
   }
 };
 
-std::unique_ptr<ProgramT> program(const TargetT &target, ProgramKind kind,
+std::unique_ptr<ProgramT> program(TargetT &target, ProgramKind kind,
                                   uint32_t width, uint32_t vocabulary) {
   auto made = std::make_unique<ProgramT>();
   made->kind = kind;
@@ -194,18 +206,21 @@ PackageT tinyMetadata(const TinyOptions &options) {
   kernels.push_back(kernel("counts", 1, 0));
   kernels.push_back(kernel("sample", 3, 4));
   auto cut = [&](ProgramT &program) {
-    DispatchT &first = *program.commands[0]->dispatch;
+    const CommandT &whole = *target->commands[program.commands[0]];
+    DispatchT &first = *whole.dispatch;
     if (!options.parts || first.groups_x < 2)
       return;
-    auto rest = std::make_unique<CommandT>(*program.commands[0]);
+    auto rest = std::make_unique<CommandT>(whole);
     first.groups_x /= 2;
     rest->dispatch->base_x = first.groups_x;
     rest->dispatch->groups_x -= first.groups_x;
     auto between = std::make_unique<CommandT>();
     between->barrier = std::make_unique<BarrierT>();
     between->barrier->submit = true;
-    program.commands.insert(program.commands.begin() + 1, std::move(rest));
-    program.commands.insert(program.commands.begin() + 1, std::move(between));
+    const uint32_t number = uint32_t(target->commands.size());
+    program.commands.insert(program.commands.begin() + 1, {number, number + 1});
+    target->commands.push_back(std::move(between));
+    target->commands.push_back(std::move(rest));
   };
   for (uint32_t width : options.appendWidths)
     target->programs.push_back(

@@ -213,7 +213,7 @@ TEST_F(VulkanTest, ValidationTurnsMistakesIntoErrors) {
   format::PackageT package = tinyMetadata();
   auto &commands = package.targets[0]->programs[3]->commands;
   for (size_t i = commands.size(); i-- > 0;)
-    if (commands[i]->barrier)
+    if (package.targets[0]->commands[commands[i]]->barrier)
       commands.erase(commands.begin() + ptrdiff_t(i));
   ModelOptions options;
   options.choice.validation = true;
