@@ -13,8 +13,10 @@ using flatbuffers::Offset;
 namespace {
 
 /// What all targets store once however often it occurs, by content: they have
-/// many kernels in common.
+/// many kernels in common, and commands differ in less than what they bind.
 struct Shared {
+  std::map<std::string, Offset<flatbuffers::Vector<const format::Binding *>>>
+      bindings;
   std::map<std::vector<uint32_t>, Offset<flatbuffers::Vector<uint32_t>>> code;
 };
 
@@ -148,6 +150,7 @@ FailureOr<uint32_t> TargetWriter::writeDispatch(
     key += '|';
   };
   mark(bindings);
+  const std::string bound = key.substr(dispatch.getLabel().size());
   mark(indirect);
   mark(push);
   mark(groups);
@@ -160,7 +163,9 @@ FailureOr<uint32_t> TargetWriter::writeDispatch(
                   uint64_t(dispatch.getNanoseconds())});
   return number(std::move(key), [&] {
     auto label = builder.CreateSharedString(dispatch.getLabel().str());
-    auto bindingList = builder.CreateVectorOfStructs(bindings);
+    auto &bindingList = shared.bindings[bound];
+    if (bindingList.IsNull())
+      bindingList = builder.CreateVectorOfStructs(bindings);
     Offset<flatbuffers::Vector<uint8_t>> pushBytes;
     if (!push.empty())
       pushBytes = builder.CreateVector(push);
@@ -363,6 +368,9 @@ FailureOr<std::vector<uint8_t>> buildMetadata(ModuleOp module,
                                               const PackageExtras &extras,
                                               ArrayRef<SectionChunk> chunks) {
   FlatBufferBuilder builder(1 << 20);
+  // A table of its own says the same in every command, so that it packs to
+  // nothing; the distance to one that all share differs.
+  builder.DedupVtables(false);
   Shared shared;
   std::vector<Offset<format::Target>> targets;
   for (plan::TargetOp target : module.getOps<plan::TargetOp>()) {

@@ -321,6 +321,9 @@ TEST_F(PackageWriterTest, EqualCommandsAreStoredOnce) {
   for (uint32_t i = 0; i < first.size(); ++i)
     if (first.Get(i) != second.Get(i)) {
       EXPECT_EQ(second.Get(i), next);
+      // It binds the same.
+      EXPECT_EQ(target.commands()->Get(next)->dispatch()->bindings(),
+                target.commands()->Get(first.Get(i))->dispatch()->bindings());
       ++others;
     }
   EXPECT_EQ(others, 1u);
