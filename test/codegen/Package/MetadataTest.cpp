@@ -1,0 +1,110 @@
+// What the tables of a package say.
+#include "PackageWriterFixture.h"
+#include "runtime/Package/Commands.h"
+
+using namespace mlir;
+using namespace mlir::llm;
+using namespace sprig;
+using mlir::llm::testing::kPlan;
+using mlir::llm::testing::PackageWriterTest;
+using mlir::llm::testing::ReadPackage;
+
+namespace {
+
+TEST_F(PackageWriterTest, ProgramsAndKernelsAreWhole) {
+  OwningOpRef<ModuleOp> module = parse(kPlan);
+  PackageExtras extras;
+  extras.tokenizer.emplace();
+  extras.tokenizer->pre = "smollm";
+  extras.tokenizer->tokenOffsets = {0, 1};
+  extras.tokenizer->tokenBytes = {'a'};
+  extras.tokenizer->tokenTypes = {1};
+  extras.tokenizer->bos = 0;
+  extras.chatTemplate = "{{ messages }}";
+  extras.goldens.push_back({{1, 2}, {3, 4}, {0.5f, 1.5f}});
+  ASSERT_TRUE(succeeded(write(*module, extras))) << message;
+  ReadPackage read(file("out.sprig"));
+  ASSERT_TRUE(read.valid);
+  EXPECT_EQ(read.package->model()->vocabulary(), 7u);
+  EXPECT_EQ(read.package->model()->context(), 16u);
+  EXPECT_EQ(read.package->model()->architecture()->str(), "llama");
+  EXPECT_EQ(read.package->tokenizer()->pre()->str(), "smollm");
+  EXPECT_EQ(read.package->tokenizer()->unknown(), -1);
+  EXPECT_EQ(read.package->chat_template()->str(), "{{ messages }}");
+  EXPECT_EQ(read.package->goldens()->Get(0)->margin()->Get(1), 1.5f);
+
+  ASSERT_EQ(read.package->targets()->size(), 1u);
+  const format::Target &target = *read.package->targets()->Get(0);
+  ASSERT_TRUE(target.drivers());
+  ASSERT_EQ(target.kernels()->size(), 1u);
+  const format::Kernel &kernel = *target.kernels()->Get(0);
+  EXPECT_EQ(kernel.spirv()->Get(0), 0x07230203u);
+  EXPECT_EQ(kernel.bindings(), 2u);
+  EXPECT_EQ(kernel.workgroup_x(), 8u);
+  EXPECT_EQ(kernel.subgroup_size(), 8u);
+  const format::Requirements &needs = *target.requirements();
+  EXPECT_EQ(needs.subgroup_size(), 8u);
+  EXPECT_EQ(needs.storage_range(), 768u);
+  EXPECT_EQ(needs.storage_buffers(), 2u);
+  EXPECT_EQ(needs.features()->size(), 2u);
+  ASSERT_EQ(target.kv_caches()->size(), 1u);
+  EXPECT_EQ(target.kv_caches()->Get(0)->head_size(), 16u);
+
+  const format::Program &program = *target.programs()->Get(0);
+  EXPECT_EQ(program.kind(), format::ProgramKind::sample);
+  auto command = commandsOf(target, program).begin();
+  const format::Dispatch *first = (*command)->dispatch();
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->label()->str(), "first");
+  EXPECT_EQ(first->groups_x(), 2u);
+  EXPECT_EQ(first->macs(), 10u);
+  // A weight: its buffer, and the offset of the tensor in it.
+  const format::Binding &weight = *first->bindings()->Get(0);
+  EXPECT_EQ(target.buffers()->Get(weight.buffer())->kind(),
+            format::BufferKind::weights);
+  EXPECT_EQ(weight.offset(), 256u);
+  EXPECT_EQ(weight.access(), 1u);
+  EXPECT_EQ(target.buffers()->Get(first->bindings()->Get(1)->buffer())->kind(),
+            format::BufferKind::scratch);
+  EXPECT_TRUE((*++command)->barrier());
+}
+
+TEST_F(PackageWriterTest, EqualCommandsAreStoredOnce) {
+  std::string text = kPlan;
+  const size_t begin = text.find("plan.program"), end = text.find("    }\n  }\n}");
+  std::string again = text.substr(begin, end + 6 - begin);
+  again.replace(again.find("@sample_1 sample width 1"), 24,
+                "@append_2 append width 2");
+  again.replace(again.find("[3, 1, 1]"), 9, "[4, 1, 1]");
+  text.insert(end + 6, again);
+  OwningOpRef<ModuleOp> module = parse(text);
+  ASSERT_TRUE(succeeded(write(*module))) << message;
+  ReadPackage read(file("out.sprig"));
+  ASSERT_TRUE(read.valid);
+  const format::Target &target = *read.package->targets()->Get(0);
+  ASSERT_EQ(target.programs()->size(), 2u);
+  const auto &first = *target.programs()->Get(0)->commands(),
+             &second = *target.programs()->Get(1)->commands();
+  ASSERT_EQ(first.size(), second.size());
+  // Numbers follow their first uses: the new one is the last.
+  uint32_t next = 0, others = 0;
+  for (const uint32_t number : first) {
+    EXPECT_LE(number, next);
+    next = std::max(next, number + 1);
+  }
+  for (uint32_t i = 0; i < first.size(); ++i)
+    if (first.Get(i) != second.Get(i)) {
+      EXPECT_EQ(second.Get(i), next);
+      // It binds the same.
+      EXPECT_EQ(target.commands()->Get(next)->dispatch()->bindings(),
+                target.commands()->Get(first.Get(i))->dispatch()->bindings());
+      ++others;
+    }
+  EXPECT_EQ(others, 1u);
+  EXPECT_EQ(target.commands()->size(), next + 1);
+  // Five dispatches, and barriers of one kind between them.
+  EXPECT_EQ(next, 6u);
+  EXPECT_GT(first.size(), 6u);
+}
+
+} // namespace
