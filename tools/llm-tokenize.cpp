@@ -51,6 +51,7 @@ llvm::Expected<std::string> readFile(llvm::StringRef path) {
 struct Model {
   std::shared_ptr<const sprig::Package> package;
   std::optional<llm::ModelTokenizer> imported;
+  std::vector<uint32_t> offsets;
   sprig::TokenizerData data;
   std::string chatTemplate;
 };
@@ -64,7 +65,8 @@ llvm::Expected<Model> readPackage(const std::string &path) {
   const sprig::format::Package &metadata = model.package->metadata();
   if (!metadata.tokenizer())
     return error("'" + path + "' has no tokenizer");
-  model.data = sprig::tokenizerData(*metadata.tokenizer());
+  model.offsets = sprig::tokenOffsets(*metadata.tokenizer());
+  model.data = sprig::tokenizerData(*metadata.tokenizer(), model.offsets);
   if (metadata.chat_template())
     model.chatTemplate = metadata.chat_template()->str();
   return model;

@@ -1,6 +1,7 @@
 #include "codegen/Package/Metadata.h"
 
 #include "codegen/Package/Requirements.h"
+#include "codegen/Package/TokenizerWriter.h"
 #include "codegen/Target/TargetProfile.h"
 #include "runtime/Text/Tokenizer.h"
 
@@ -291,44 +292,6 @@ Offset<format::Model> writeModel(FlatBufferBuilder &builder, ModuleOp module) {
       number("feed_forward"), number("parameters"));
 }
 
-/// A text with something of all that tokenizers tell apart.
-constexpr char kProbe[] =
-    "The quick brown fox's 12345 jumps, DON'T it?\r\n\n  \tint x = 3.14; // "
-    "caf\xC3\xA9 cafe\xCC\x81 \xE4\xB8\xAD\xE6\x96\x87 "
-    "\xE0\xA4\xA8\xE0\xA4\xAE\xE0\xA4\xB8\xE0\xA5\x8D "
-    "\xF0\x9F\x91\xA8\xE2\x80\x8D\xF0\x9F\x91\xA9 \xC2\xBD "
-    "\xE2\x85\xA7 \xC2\xA0  end   ";
-
-std::vector<uint32_t> probeTokens(const TokenizerTables &tables) {
-  const auto tokenizer = sprig::Tokenizer::create(tables.data());
-  if (!tokenizer.ok())
-    return {};
-  auto tokens = tokenizer->encode(std::string_view(kProbe));
-  return tokens.ok() ? std::move(*tokens) : std::vector<uint32_t>();
-}
-
-Offset<format::Tokenizer> writeTokenizer(FlatBufferBuilder &builder,
-                                         const TokenizerTables &tables) {
-  auto pre = builder.CreateString(tables.pre);
-  auto bytes = builder.CreateVector(tables.tokenBytes);
-  auto offsets = builder.CreateVector(tables.tokenOffsets);
-  auto types = builder.CreateVector(tables.tokenTypes);
-  auto scores = builder.CreateVector(tables.scores);
-  auto left = builder.CreateVector(tables.mergeLeft),
-       right = builder.CreateVector(tables.mergeRight);
-  auto ends = builder.CreateVector(tables.endTokens);
-  auto pipeline = builder.CreateString(tables.pipeline);
-  auto flags = builder.CreateVector(tables.addedFlags);
-  auto probe = builder.CreateString(kProbe);
-  auto probed = builder.CreateVector(probeTokens(tables));
-  return format::CreateTokenizer(
-      builder, format::TokenizerKind(tables.kind), pre, bytes, offsets, types,
-      scores, left, right, tables.bos, tables.unknown, tables.padding, ends,
-      tables.addBos, tables.addEos, tables.addSpacePrefix,
-      tables.removeExtraWhitespace, tables.ignoreMerges, pipeline, flags,
-      tables.byteFallback, tables.fuseUnknown, probe, probed);
-}
-
 Offset<flatbuffers::Vector<Offset<format::Draft>>>
 writeDrafts(FlatBufferBuilder &builder, ModuleOp module) {
   std::vector<Offset<format::Draft>> drafts;
@@ -394,8 +357,13 @@ FailureOr<std::vector<uint8_t>> buildMetadata(ModuleOp module,
   auto producer = builder.CreateString("llm-compile " SPRIG_VERSION);
   auto model = writeModel(builder, module);
   Offset<format::Tokenizer> tokenizer;
-  if (extras.tokenizer)
-    tokenizer = writeTokenizer(builder, *extras.tokenizer);
+  if (extras.tokenizer) {
+    FailureOr<Offset<format::Tokenizer>> written =
+        writeTokenizer(builder, *extras.tokenizer, module);
+    if (failed(written))
+      return failure();
+    tokenizer = *written;
+  }
   auto chat = builder.CreateString(extras.chatTemplate);
   auto tensorVector = builder.CreateVector(tensors);
   auto chunkVector = builder.CreateVectorOfStructs(chunkList);

@@ -15,16 +15,27 @@ std::span<const T> view(const flatbuffers::Vector<T> *vector) {
 
 } // namespace
 
-TokenizerData tokenizerData(const format::Tokenizer &tokenizer) {
+std::vector<uint32_t> tokenOffsets(const format::Tokenizer &tokenizer) {
+  std::vector<uint32_t> offsets{0};
+  offsets.reserve(size_t(tokenizer.token_lengths()->size()) + 1);
+  for (const uint16_t length : *tokenizer.token_lengths())
+    offsets.push_back(offsets.back() + length);
+  return offsets;
+}
+
+TokenizerData tokenizerData(const format::Tokenizer &tokenizer,
+                            std::span<const uint32_t> offsets) {
   TokenizerData data;
   data.kind = TokenizerKind(tokenizer.kind());
   data.pre = tokenizer.pre()->string_view();
   data.tokenBytes = view(tokenizer.token_bytes());
-  data.tokenOffsets = view(tokenizer.token_offsets());
+  data.tokenOffsets = offsets;
   data.tokenTypes = view(tokenizer.token_types());
   data.scores = view(tokenizer.scores());
   data.mergeLeft = view(tokenizer.merge_left());
   data.mergeRight = view(tokenizer.merge_right());
+  data.mergeFirst = tokenizer.merge_first();
+  data.mergeSplits = view(tokenizer.merge_splits());
   data.bos = tokenizer.bos();
   data.unknown = tokenizer.unknown();
   data.padding = tokenizer.padding();
@@ -72,7 +83,8 @@ Result<const Tokenizer *> ModelText::tokenizer() {
   std::call_once(once, [this] {
     const format::Tokenizer *tokenizer = package.metadata().tokenizer();
     if (tokenizer) {
-      made.emplace(Tokenizer::create(tokenizerData(*tokenizer)));
+      offsets = tokenOffsets(*tokenizer);
+      made.emplace(Tokenizer::create(tokenizerData(*tokenizer, offsets)));
       if (made->ok())
         if (Status s = checkProbe(*tokenizer, **made); !s)
           made.emplace(s);

@@ -11,8 +11,11 @@
 
 namespace sprig {
 
-/// Views of a package's tokenizer.
-TokenizerData tokenizerData(const format::Tokenizer &tokenizer);
+/// Where each token of a package's tokenizer begins, and where the last ends.
+std::vector<uint32_t> tokenOffsets(const format::Tokenizer &tokenizer);
+/// Views of a package's tokenizer, and of its offsets.
+TokenizerData tokenizerData(const format::Tokenizer &tokenizer,
+                            std::span<const uint32_t> offsets);
 
 /// The tokenizer of a package, made on first use: a program that is given token
 /// ids never pays for it. Thread-safe.
@@ -32,6 +35,7 @@ public:
 private:
   const Package &package;
   std::once_flag once, chatOnce;
+  std::vector<uint32_t> offsets;
   std::optional<Result<Tokenizer>> made;
   std::optional<Result<ChatTemplate>> parsed;
 };

@@ -10,26 +10,23 @@ Status verifyTokenizer(const format::Tokenizer &tokenizer,
   };
   if (tokenizer.kind() > format::TokenizerKind::MAX)
     return corrupt("expects a known kind, but got ", int(tokenizer.kind()));
-  const auto &offsets = *tokenizer.token_offsets();
+  const auto &lengths = *tokenizer.token_lengths();
   const auto &types = *tokenizer.token_types();
   // A model may pad its vocabulary with rows that no token names, never the
   // other way round.
   if (types.size() == 0 || types.size() > vocabulary ||
-      offsets.size() != types.size() + 1)
+      lengths.size() != types.size())
     return corrupt("expects 1 to ", vocabulary,
-                   " tokens with one offset more, "
-                   "but got ",
-                   types.size(), " and ", offsets.size());
+                   " tokens with a length each, but got ", types.size(),
+                   " and ", lengths.size());
   uint32_t count = types.size();
-  if (offsets.Get(0) != 0 ||
-      offsets.Get(count) != tokenizer.token_bytes()->size())
-    return corrupt("expects the offsets to span the ",
+  uint64_t bytes = 0;
+  for (const uint16_t length : lengths)
+    bytes += length;
+  if (bytes != tokenizer.token_bytes()->size())
+    return corrupt("expects lengths that add up to the ",
                    tokenizer.token_bytes()->size(), " token bytes, but got ",
-                   offsets.Get(0), " to ", offsets.Get(count));
-  for (uint32_t i = 0; i < count; ++i)
-    if (offsets.Get(i) > offsets.Get(i + 1))
-      return corrupt("token ", i, ": expects rising offsets, but got ",
-                     offsets.Get(i), " before ", offsets.Get(i + 1));
+                   bytes);
   if (tokenizer.scores() && tokenizer.scores()->size() != 0 &&
       tokenizer.scores()->size() != count)
     return corrupt("expects no scores or ", count, ", but got ",
@@ -50,6 +47,20 @@ Status verifyTokenizer(const format::Tokenizer &tokenizer,
       return corrupt("merge ", i, ": expects token ids below ", count,
                      ", but got ", tokenizer.merge_left()->Get(i), " and ",
                      tokenizer.merge_right()->Get(i));
+  if (const auto *splits = tokenizer.merge_splits();
+      splits && splits->size() != 0) {
+    const uint32_t first = tokenizer.merge_first();
+    if (left != 0)
+      return corrupt("expects merges as pairs or as splits, but got both");
+    if (first > count || splits->size() > count - first)
+      return corrupt("expects merges that make tokens below ", count,
+                     ", but got ", splits->size(), " from ", first, " on");
+    for (uint32_t i = 0; i < splits->size(); ++i)
+      if (splits->Get(i) == 0 || splits->Get(i) >= lengths.Get(first + i))
+        return corrupt("merge ", i, ": expects a split inside the ",
+                       lengths.Get(first + i), " bytes of token ", first + i,
+                       ", but got ", splits->Get(i));
+  }
   const struct {
     const char *name;
     int32_t id;

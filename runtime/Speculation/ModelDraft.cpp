@@ -16,19 +16,19 @@ std::string difference(const format::Package &wanted,
   const format::Tokenizer *a = wanted.tokenizer(), *b = got.tokenizer();
   if (!a || !b)
     return {}; // token ids are all there is
-  for (uint32_t i = 0; i + 1 < a->token_offsets()->size() &&
-                       i + 1 < b->token_offsets()->size();
-       ++i) {
-    auto spelled = [i](const format::Tokenizer &tokenizer) {
-      const uint32_t begin = tokenizer.token_offsets()->Get(i);
-      return std::string_view(
-          reinterpret_cast<const char *>(tokenizer.token_bytes()->data()) +
-              begin,
-          tokenizer.token_offsets()->Get(i + 1) - begin);
+  uint32_t beginA = 0, beginB = 0;
+  for (uint32_t i = 0;
+       i < a->token_lengths()->size() && i < b->token_lengths()->size(); ++i) {
+    auto spelled = [i](const format::Tokenizer &tokenizer, uint32_t &begin) {
+      const auto *bytes =
+          reinterpret_cast<const char *>(tokenizer.token_bytes()->data());
+      const uint32_t length = tokenizer.token_lengths()->Get(i);
+      return std::string_view(bytes + std::exchange(begin, begin + length),
+                              length);
     };
-    if (spelled(*a) != spelled(*b))
-      return concat("its token ", i, " is '", std::string(spelled(*b)),
-                    "' instead of '", std::string(spelled(*a)), "'");
+    const std::string_view ofA = spelled(*a, beginA), ofB = spelled(*b, beginB);
+    if (ofA != ofB)
+      return concat("its token ", i, " is '", ofB, "' instead of '", ofA, "'");
   }
   return {};
 }

@@ -78,6 +78,12 @@ struct TokenizerData {
       false; // byte-level BPE: a whole word that is a token is taken at once
   bool byteFallback = false; // CharBpe, unigram: what is no token becomes bytes
   bool fuseUnknown = false; // CharBpe: a run of unknown characters is one token
+
+  /// In place of mergeLeft and mergeRight, where every token that is not a byte
+  /// is made by a merge and they come in the same order: merge i makes token
+  /// mergeFirst + i, of a left one of mergeSplits[i] bytes and a right one.
+  uint32_t mergeFirst = 0;
+  std::span<const uint16_t> mergeSplits;
 };
 
 /// The same, owned. `data()` is valid while the tables live and are not
@@ -122,7 +128,9 @@ struct TokenizerTables {
             removeExtraWhitespace,
             ignoreMerges,
             byteFallback,
-            fuseUnknown};
+            fuseUnknown,
+            /*mergeFirst=*/0,
+            /*mergeSplits=*/{}};
   }
 };
 

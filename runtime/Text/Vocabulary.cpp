@@ -116,6 +116,9 @@ Result<Vocabulary> Vocabulary::create(const TokenizerData &data) {
     return s;
   Vocabulary vocabulary(data);
   vocabulary.index();
+  if (!data.mergeSplits.empty())
+    if (Status s = vocabulary.pairMerges(); !s)
+      return s;
   return vocabulary;
 }
 
@@ -139,6 +142,31 @@ void Vocabulary::index() {
       longestText = std::max(longestText, text.size());
     }
   }
+}
+
+Status Vocabulary::pairMerges() {
+  const size_t count = data.mergeSplits.size();
+  if (!data.mergeLeft.empty())
+    return corrupt("expects merges as pairs or as splits, but got both");
+  if (data.mergeFirst > size() || count > size() - data.mergeFirst)
+    return corrupt("expects merges that make tokens below " +
+                   std::to_string(size()) + ", but got " +
+                   std::to_string(count) + " from " +
+                   std::to_string(data.mergeFirst) + " on");
+  left.resize(count), right.resize(count);
+  for (size_t i = 0; i < count; ++i) {
+    const std::string_view text = bytes(data.mergeFirst + uint32_t(i));
+    const size_t split = std::min<size_t>(data.mergeSplits[i], text.size());
+    const auto a = find(text.substr(0, split)), b = find(text.substr(split));
+    if (!a || !b)
+      return corrupt("expects merges of two tokens, but the parts of merge " +
+                     std::to_string(i) + ", " + std::to_string(split) +
+                     " bytes and " + std::to_string(text.size() - split) +
+                     ", are none");
+    left[i] = *a, right[i] = *b;
+  }
+  data.mergeLeft = left, data.mergeRight = right;
+  return {};
 }
 
 std::optional<uint32_t> Vocabulary::find(std::string_view text) const {

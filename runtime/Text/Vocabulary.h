@@ -15,10 +15,12 @@ public:
   /// Checks every table and builds the index. Corrupt names the table and the
   /// entry.
   static Result<Vocabulary> create(const TokenizerData &data);
+  Vocabulary(Vocabulary &&) = default; // what the tables view moves along
 
   uint32_t size() const {
     return static_cast<uint32_t>(data.tokenTypes.size());
   }
+  /// With merges as pairs, whatever they were given as.
   const TokenizerData &tables() const { return data; }
 
   /// The bytes of `token`; empty where there is no such token.
@@ -53,9 +55,11 @@ public:
 private:
   explicit Vocabulary(const TokenizerData &data) : data(data) {}
   void index();
+  Status pairMerges();
 
   TokenizerData data;
   std::vector<uint32_t> slots; // open addressing: token + 1, 0 is free
+  std::vector<uint32_t> left, right; // of merges that were given as splits
   std::array<uint32_t, 256> byteTokens;
   size_t longestText = 0;
 };

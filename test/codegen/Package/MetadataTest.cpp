@@ -69,6 +69,50 @@ TEST_F(PackageWriterTest, ProgramsAndKernelsAreWhole) {
   EXPECT_TRUE((*++command)->barrier());
 }
 
+TEST_F(PackageWriterTest, MergesAreSplitsWhereThoseSayAll) {
+  PackageExtras extras;
+  TokenizerTables &tables = extras.tokenizer.emplace();
+  tables.pre = "smollm";
+  auto add = [&](std::string_view text) {
+    tables.tokenBytes.insert(tables.tokenBytes.end(), text.begin(), text.end());
+    tables.tokenOffsets.push_back(uint32_t(tables.tokenBytes.size()));
+    tables.tokenTypes.push_back(1);
+  };
+  for (const char *text : {"a", "b", "ab", "aba", "c"})
+    add(text);
+  tables.mergeLeft = {0, 2};
+  tables.mergeRight = {1, 0};
+  OwningOpRef<ModuleOp> module = parse(kPlan);
+  {
+    ASSERT_TRUE(succeeded(write(*module, extras))) << message;
+    const ReadPackage read(file("out.sprig"));
+    const format::Tokenizer &stored = *read.package->tokenizer();
+    EXPECT_EQ(stored.token_lengths()->Get(3), 3u);
+    EXPECT_FALSE(stored.merge_left());
+    EXPECT_EQ(stored.merge_first(), 2u);
+    ASSERT_EQ(stored.merge_splits()->size(), 2u);
+    EXPECT_EQ(stored.merge_splits()->Get(0), 1u);
+    EXPECT_EQ(stored.merge_splits()->Get(1), 2u);
+  }
+  // "ab" and "aba" in the other order: no first token says it.
+  std::swap(tables.mergeLeft[0], tables.mergeLeft[1]);
+  std::swap(tables.mergeRight[0], tables.mergeRight[1]);
+  {
+    ASSERT_TRUE(succeeded(write(*module, extras))) << message;
+    const ReadPackage read(file("out.sprig"));
+    const format::Tokenizer &stored = *read.package->tokenizer();
+    EXPECT_FALSE(stored.merge_splits());
+    EXPECT_EQ(stored.merge_left()->Get(0), 2u);
+    EXPECT_EQ(stored.merge_right()->Get(1), 1u);
+  }
+  add(std::string(65536, 'x'));
+  EXPECT_TRUE(failed(write(*module, extras)));
+  EXPECT_NE(message.find("tokenizer: expects tokens of at most 65535 bytes, but "
+                         "token 5 has 65536"),
+            std::string::npos)
+      << message;
+}
+
 TEST_F(PackageWriterTest, EqualCommandsAreStoredOnce) {
   std::string text = kPlan;
   const size_t begin = text.find("plan.program"), end = text.find("    }\n  }\n}");

@@ -244,12 +244,27 @@ const Case kCases[] = {
        p.targets.push_back(std::make_unique<TargetT>(*p.targets[0]));
      },
      "different names"},
-    {"TokenOffsets", [](PackageT &p) { p.tokenizer->token_offsets[3] = 40; },
-     "rising offsets"},
-    {"TokenCount", [](PackageT &p) { p.tokenizer->token_offsets.pop_back(); },
-     "with one offset more"},
+    {"TokenLengths", [](PackageT &p) { p.tokenizer->token_lengths[3] = 40; },
+     "tokenizer: expects lengths that add up to the 50 token bytes, but got "
+     "89"},
+    {"TokenCount", [](PackageT &p) { p.tokenizer->token_lengths.pop_back(); },
+     "expects 1 to 50 tokens with a length each, but got 50 and 49"},
     {"TokenBytes", [](PackageT &p) { p.tokenizer->token_bytes.pop_back(); },
-     "span the 49 token bytes"},
+     "add up to the 49 token bytes, but got 50"},
+    {"MergesTwice",
+     [](PackageT &p) {
+       p.tokenizer->merge_left = p.tokenizer->merge_right = {1};
+       p.tokenizer->merge_splits = {1};
+     },
+     "merges as pairs or as splits, but got both"},
+    {"MergesMakeTokens",
+     [](PackageT &p) {
+       p.tokenizer->merge_first = 49;
+       p.tokenizer->merge_splits = {1, 1};
+     },
+     "expects merges that make tokens below 50, but got 2 from 49 on"},
+    {"MergeSplit", [](PackageT &p) { p.tokenizer->merge_splits = {1}; },
+     "merge 0: expects a split inside the 1 bytes of token 0, but got 1"},
     {"Merge",
      [](PackageT &p) {
        p.tokenizer->merge_left = {1};

@@ -147,6 +147,33 @@ TEST(Vocabulary, MergesOfStrings) {
   EXPECT_EQ(builder.tables.mergeRight, (std::vector<uint32_t>{'b', 'a'}));
 }
 
+TEST(Vocabulary, MergesMayBeSplits) {
+  const TokenizerTables t = good(); // a merge makes token 256, "ab"
+  TokenizerData data = t.data();
+  data.mergeLeft = data.mergeRight = {};
+  data.mergeFirst = 256;
+  const auto with = [&](std::vector<uint16_t> splits) {
+    data.mergeSplits = splits;
+    auto made = Tokenizer::create(data);
+    return made.ok() ? std::to_string(made->encode("abba")->size())
+                     : made.status().message();
+  };
+  EXPECT_EQ(with({}), "4"); // letters
+  EXPECT_EQ(with({1}), "3");
+  EXPECT_EQ(with({2}), "tokenizer: expects merges of two tokens, but the parts "
+                       "of merge 0, 2 bytes and 0, are none");
+  EXPECT_EQ(with({3}), "tokenizer: expects merges of two tokens, but the parts "
+                       "of merge 0, 2 bytes and 0, are none");
+  EXPECT_EQ(with({1, 1}), "tokenizer: expects merges that make tokens below "
+                          "257, but got 2 from 256 on");
+  data.mergeFirst = UINT32_MAX;
+  EXPECT_EQ(with({1}), "tokenizer: expects merges that make tokens below 257, "
+                       "but got 1 from 4294967295 on");
+  data = t.data();
+  EXPECT_EQ(with({1}),
+            "tokenizer: expects merges as pairs or as splits, but got both");
+}
+
 TEST(Vocabulary, GrownTablesOfRandomBytesNeverCrash) {
   uint32_t state = 7;
   const auto next = [&] {

@@ -139,11 +139,10 @@ std::unique_ptr<TokenizerT> tokenizer(uint32_t vocabulary) {
   auto made = std::make_unique<TokenizerT>();
   made->kind = TokenizerKind::byte_bpe;
   made->pre = "gpt-2";
-  made->token_offsets.push_back(0);
   for (uint32_t i = 0; i < vocabulary; ++i) {
     // One letter a token, from 'A' on; the last one ends a text.
     made->token_bytes.push_back(uint8_t('A' + i));
-    made->token_offsets.push_back(i + 1);
+    made->token_lengths.push_back(1);
     made->token_types.push_back(i + 1 == vocabulary ? 3 : 1);
   }
   made->end_tokens.push_back(vocabulary - 1);
