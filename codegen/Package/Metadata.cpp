@@ -54,6 +54,7 @@ private:
   /// same for most of their way.
   std::map<std::string, uint32_t> numbers;
   std::vector<Offset<format::Command>> commands;
+  llvm::MapVector<StringRef, uint32_t> labels; ///< numbers from 1
   Shared &shared;
   plan::BufferOp weights;
 };
@@ -163,7 +164,10 @@ FailureOr<uint32_t> TargetWriter::writeDispatch(
                   uint64_t(dispatch.getTouched()),
                   uint64_t(dispatch.getNanoseconds())});
   return number(std::move(key), [&] {
-    auto label = builder.CreateSharedString(dispatch.getLabel().str());
+    uint32_t label = 0;
+    if (!dispatch.getLabel().empty())
+      label = labels.try_emplace(dispatch.getLabel(), labels.size() + 1)
+                  .first->second;
     auto &bindingList = shared.bindings[bound];
     if (bindingList.IsNull())
       bindingList = builder.CreateVectorOfStructs(bindings);
@@ -267,9 +271,14 @@ FailureOr<Offset<format::Target>> TargetWriter::write() {
   auto programVector = builder.CreateVector(programList);
   auto cacheVector = builder.CreateVector(cacheList);
   auto driverVector = builder.CreateVector(profile->drivers);
+  auto commandVector = builder.CreateVector(commands);
+  std::vector<Offset<flatbuffers::String>> labelList;
+  for (auto [label, number] : labels)
+    labelList.push_back(text(label));
   return format::CreateTarget(builder, name, requirements, kernelVector,
                               bufferVector, programVector, cacheVector,
-                              driverVector, builder.CreateVector(commands));
+                              driverVector, commandVector,
+                              builder.CreateVector(labelList));
 }
 
 Offset<format::Model> writeModel(FlatBufferBuilder &builder, ModuleOp module) {

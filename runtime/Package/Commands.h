@@ -45,6 +45,14 @@ private:
   const format::Program &program;
 };
 
+/// What a dispatch of the target is for; empty where nobody said.
+inline std::string_view labelOf(const format::Target &target,
+                                const format::Dispatch &dispatch) {
+  return dispatch.label() == 0
+             ? std::string_view()
+             : target.labels()->Get(dispatch.label() - 1)->string_view();
+}
+
 inline CommandRange commandsOf(const format::Target &target,
                                const format::Program &program) {
   return {target, program};

@@ -1,3 +1,4 @@
+#include "runtime/Package/Commands.h"
 #include "runtime/Package/Grid.h"
 #include "runtime/Package/Names.h"
 #include "runtime/Package/Ranges.h"
@@ -127,11 +128,15 @@ Status verifyCommand(const format::Command &command,
   if (!dispatch == !command.barrier())
     return corrupt("expects either a dispatch or a barrier");
   if (dispatch) {
+    const uint32_t labels = target.labels() ? target.labels()->size() : 0;
+    if (dispatch->label() > labels)
+      return corrupt("expects a label of 0 to ", labels, ", but got ",
+                     dispatch->label());
     Status status = verifyDispatch(*dispatch, target);
-    return status.ok() || !dispatch->label()
+    return status.ok()
                ? status
-               : status.within(concat("dispatch '",
-                                      dispatch->label()->string_view(), "'"));
+               : status.within(concat("dispatch '", labelOf(target, *dispatch),
+                                      "'"));
   }
   if (command.barrier()->kind() > format::BarrierKind::MAX)
     return corrupt("expects a known kind of barrier, but got ",

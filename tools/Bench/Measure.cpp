@@ -147,7 +147,8 @@ Status profile(Session &session, uint32_t width, uint32_t depth, uint32_t runs,
       continue;
     DispatchTime time;
     time.kernel = target.kernels()->Get(dispatch->kernel())->name()->str();
-    time.label = dispatch->label() ? dispatch->label()->str() : time.kernel;
+    time.label = dispatch->label() ? std::string(labelOf(target, *dispatch))
+                                   : time.kernel;
     time.ms = times[next++].quantile(0.5);
     time.bytes = dispatch->bytes();
     time.macs = dispatch->macs();

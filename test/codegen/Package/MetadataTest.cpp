@@ -55,7 +55,7 @@ TEST_F(PackageWriterTest, ProgramsAndKernelsAreWhole) {
   auto command = commandsOf(target, program).begin();
   const format::Dispatch *first = (*command)->dispatch();
   ASSERT_TRUE(first);
-  EXPECT_EQ(first->label()->str(), "first");
+  EXPECT_EQ(labelOf(target, *first), "first");
   EXPECT_EQ(first->groups_x(), 2u);
   EXPECT_EQ(first->macs(), 10u);
   // A weight: its buffer, and the offset of the tensor in it.

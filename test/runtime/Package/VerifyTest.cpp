@@ -150,6 +150,8 @@ const Case kCases[] = {
        firstDispatch(p).indirect.assign(1, Binding(0, 12, 0, 1));
      },
      "indirect: expects 12 bytes"},
+    {"Label", [](PackageT &p) { firstDispatch(p).label = 5; },
+     "command 0: expects a label of 0 to 4, but got 5"},
     {"EmptyCommand",
      [](PackageT &p) {
        p.targets[0]->commands[0]->dispatch.reset();

@@ -79,7 +79,7 @@ struct Writer {
                 bool indirect = false) {
     auto made = std::make_unique<DispatchT>();
     made->kernel = kernel;
-    made->label = target.kernels[kernel]->name;
+    made->label = kernel + 1;
     for (auto [index, access] : uses)
       made->bindings.push_back(
           Binding(0, target.buffers[index]->bytes, index, access));
@@ -204,6 +204,8 @@ PackageT tinyMetadata(const TinyOptions &options) {
   kernels.push_back(kernel("logits", 3, 8));
   kernels.push_back(kernel("counts", 1, 0));
   kernels.push_back(kernel("sample", 3, 4));
+  for (const auto &made : kernels)
+    target->labels.push_back(made->name);
   auto cut = [&](ProgramT &program) {
     const CommandT &whole = *target->commands[program.commands[0]];
     DispatchT &first = *whole.dispatch;
