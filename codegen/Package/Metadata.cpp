@@ -3,7 +3,8 @@
 #include "codegen/Package/Requirements.h"
 #include "codegen/Package/TokenizerWriter.h"
 #include "codegen/Target/TargetProfile.h"
-#include "runtime/Text/Tokenizer.h"
+#include "runtime/Format/SpirvCodec.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace mlir::llm {
 
@@ -18,7 +19,7 @@ namespace {
 struct Shared {
   std::map<std::string, Offset<flatbuffers::Vector<const format::Binding *>>>
       bindings;
-  std::map<std::vector<uint32_t>, Offset<flatbuffers::Vector<uint32_t>>> code;
+  std::map<std::vector<uint32_t>, Offset<flatbuffers::Vector<uint8_t>>> code;
 };
 
 /// Everything of one target, with the numbers by which programs refer to
@@ -75,9 +76,9 @@ TargetWriter::writeKernel(plan::KernelOp kernel) {
   ArrayRef<int32_t> size = *kernel.getWorkgroup();
   auto name = text(kernel.getSymName()), family = text(kernel.getFamily()),
        keyText = text(key), entry = text(*kernel.getEntry());
-  Offset<flatbuffers::Vector<uint32_t>> &spirv = shared.code[words];
-  if (spirv.IsNull())
-    spirv = builder.CreateVector(words);
+  Offset<flatbuffers::Vector<uint8_t>> &code = shared.code[words];
+  if (code.IsNull())
+    code = builder.CreateVector(format::encodeSpirv(words));
   std::vector<uint32_t> texels;
   if (std::optional<ArrayRef<int32_t>> formats = kernel.getTexelFormats())
     texels.assign(formats->begin(), formats->end());
@@ -85,7 +86,7 @@ TargetWriter::writeKernel(plan::KernelOp kernel) {
   if (!texels.empty())
     texelFormats = builder.CreateVector(texels);
   return format::CreateKernel(
-      builder, name, family, keyText, entry, spirv, size[0], size[1], size[2],
+      builder, name, family, keyText, entry, code, size[0], size[1], size[2],
       kernel.getAccess()->size(), kernel.getPushConstantBytes(),
       kernel.getSharedBytes(), kernel.getSubgroupSize(),
       kernel.getUniformBindings(), texelFormats);

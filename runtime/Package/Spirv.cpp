@@ -1,4 +1,5 @@
 #include "runtime/Package/Spirv.h"
+#include "runtime/Format/SpirvCodec.h"
 #include "runtime/Package/Names.h"
 #include "runtime/Support/Strings.h"
 
@@ -156,8 +157,14 @@ private:
 
 Status checkSpirv(const format::Kernel &kernel,
                   const format::Requirements &requirements) {
-  const uint32_t *words = kernel.spirv()->data();
-  uint32_t total = kernel.spirv()->size();
+  const std::optional<std::vector<uint32_t>> decoded =
+      format::decodeSpirv({kernel.code()->data(), kernel.code()->size()});
+  if (!decoded)
+    return corrupt("expects a module as Format/SpirvCodec.h encodes it, but "
+                   "got ",
+                   kernel.code()->size(), " other bytes");
+  const uint32_t *words = decoded->data();
+  const uint32_t total = uint32_t(decoded->size());
   if (total < 5 || words[0] != kMagicNumber)
     return corrupt("expects a module (magic 0x07230203), but got ", total,
                    " words that do not start so");

@@ -93,16 +93,22 @@ Status verifyAdapters(const format::Package &package) {
 }
 
 /// Tables may share a vector, so a short file could say that it has more
-/// commands than anyone could look at.
-Status countCommands(const format::Package &package) {
-  constexpr uint64_t kMost = 16'000'000;
-  uint64_t count = 0;
-  for (const format::Target *target : *package.targets())
+/// commands or code than anyone could look at.
+Status verifyAmounts(const format::Package &package) {
+  constexpr uint64_t kMostCommands = 16'000'000, kMostCode = 1u << 30;
+  uint64_t commands = 0, code = 0;
+  for (const format::Target *target : *package.targets()) {
     for (const format::Program *program : *target->programs())
-      count += program->commands()->size();
-  if (count > kMost)
-    return corrupt(concat("programs: expects at most ", kMost,
-                          " commands in all, but got ", count));
+      commands += program->commands()->size();
+    for (const format::Kernel *kernel : *target->kernels())
+      code += kernel->code()->size();
+  }
+  if (commands > kMostCommands)
+    return corrupt(concat("programs: expects at most ", kMostCommands,
+                          " commands in all, but got ", commands));
+  if (code > kMostCode)
+    return corrupt(concat("kernels: expects at most ", kMostCode,
+                          " bytes of code in all, but got ", code));
   return {};
 }
 
@@ -152,7 +158,7 @@ Status verifyMetadata(const format::Package &package, uint64_t weightBytes) {
       return status.within("tokenizer");
   if (package.targets()->size() == 0)
     return corrupt("expects at least one target, but got none");
-  if (Status status = countCommands(package); !status.ok())
+  if (Status status = verifyAmounts(package); !status.ok())
     return status;
   std::set<std::string_view> names;
   for (const format::Target *target : *package.targets()) {

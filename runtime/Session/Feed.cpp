@@ -91,8 +91,7 @@ std::vector<PlannedStep> Session::planFor(uint32_t tokens, ProgramKind kind) {
     if (shared.count(kernel))
       continue;
     const bool known = owner->pipelines().known(kernel);
-    more.add(4 * owner->target().kernels()->Get(kernel)->spirv()->size(),
-             known);
+    more.add(owner->target().kernels()->Get(kernel)->code()->size(), known);
     if (!known)
       fresh.push_back(kernel);
   }

@@ -1,4 +1,5 @@
 #include "runtime/Vulkan/Pipelines.h"
+#include "runtime/Format/SpirvCodec.h"
 #include "runtime/Package/Commands.h"
 #include "runtime/Package/Grid.h"
 #include "runtime/Package/Texels.h"
@@ -13,7 +14,7 @@ namespace sprig::vulkan {
 namespace {
 
 uint64_t hashOf(const format::Kernel &kernel) {
-  return XXH3_64bits(kernel.spirv()->data(), 4 * size_t(kernel.spirv()->size()));
+  return XXH3_64bits(kernel.code()->data(), kernel.code()->size());
 }
 
 } // namespace
@@ -121,9 +122,13 @@ Status Pipelines::create(uint32_t index, Entry &entry) {
   std::string name = concat("kernel '", kernel.name()->string_view(), "'");
   if (Status status = makeLayouts(kernel, entry); !status.ok())
     return status;
+  const std::optional<std::vector<uint32_t>> words =
+      format::decodeSpirv({kernel.code()->data(), kernel.code()->size()});
+  if (!words)
+    return Status(StatusCode::Corrupt, "expects encoded SPIR-V").within(name);
   VkShaderModuleCreateInfo code{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
-  code.codeSize = 4 * size_t(kernel.spirv()->size());
-  code.pCode = kernel.spirv()->data();
+  code.codeSize = 4 * words->size();
+  code.pCode = words->data();
   VkShaderModule module = VK_NULL_HANDLE;
   if (Status status = checked(
           vk.CreateShaderModule(device->handle(), &code, nullptr, &module),

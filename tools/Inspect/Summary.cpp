@@ -1,5 +1,6 @@
 #include "tools/Inspect/Summary.h"
 
+#include "runtime/Format/SpirvCodec.h"
 #include "runtime/Model/ModelText.h"
 #include "runtime/Package/Commands.h"
 #include "runtime/Package/Names.h"
@@ -86,7 +87,7 @@ TargetSummary summarise(const format::Target &target,
     one.workgroup = std::to_string(kernel->workgroup_x()) + "x" +
                     std::to_string(kernel->workgroup_y()) + "x" +
                     std::to_string(kernel->workgroup_z());
-    one.spirvBytes = 4 * uint64_t(kernel->spirv()->size());
+    one.spirvBytes = format::spirvBytes(kernel->code()->size());
     summary.kernels.push_back(std::move(one));
   }
   std::set<uint32_t> widths;

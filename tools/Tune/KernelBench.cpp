@@ -1,5 +1,6 @@
 #include "tools/Tune/KernelBench.h"
 
+#include "runtime/Format/SpirvCodec.h"
 #include "runtime/Vulkan/Buffers.h"
 #include "runtime/Vulkan/RecordedProgram.h"
 #include "tools/Support/Process.h"
@@ -35,7 +36,7 @@ public:
     auto made = format::CreateKernel(
         builder, name, builder.CreateString(interface.family),
         builder.CreateString(interface.key), builder.CreateString("main"),
-        builder.CreateVector(kernel.spirv), interface.workgroup[0],
+        builder.CreateVector(format::encodeSpirv(kernel.spirv)), interface.workgroup[0],
         interface.workgroup[1], interface.workgroup[2],
         uint32_t(interface.bindings.size()), interface.pushConstantBytes,
         interface.sharedBytes, interface.subgroupSize, uniform,

@@ -1,5 +1,6 @@
 // What the tables of a package say.
 #include "PackageWriterFixture.h"
+#include "runtime/Format/SpirvCodec.h"
 #include "runtime/Package/Commands.h"
 
 using namespace mlir;
@@ -38,7 +39,14 @@ TEST_F(PackageWriterTest, ProgramsAndKernelsAreWhole) {
   ASSERT_TRUE(target.drivers());
   ASSERT_EQ(target.kernels()->size(), 1u);
   const format::Kernel &kernel = *target.kernels()->Get(0);
-  EXPECT_EQ(kernel.spirv()->Get(0), 0x07230203u);
+  std::vector<uint32_t> words;
+  module->walk([&](plan::KernelOp op) {
+    for (int32_t word : op.getSpirv()->getValues<int32_t>())
+      words.push_back(uint32_t(word));
+  });
+  EXPECT_EQ(words.front(), 0x07230203u);
+  EXPECT_EQ(format::decodeSpirv({kernel.code()->data(), kernel.code()->size()}),
+            words);
   EXPECT_EQ(kernel.bindings(), 2u);
   EXPECT_EQ(kernel.workgroup_x(), 8u);
   EXPECT_EQ(kernel.subgroup_size(), 8u);

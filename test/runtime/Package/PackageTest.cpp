@@ -183,4 +183,54 @@ TEST(Package, HostileMetadataIsRefusedOrHarmless) {
   EXPECT_GT(refused, metadata.size() / 2);
 }
 
+/// Metadata of a target with `programs` programs and as many `kernels`, which
+/// share a vector of 2^20 numbers and one of as many bytes.
+std::vector<uint8_t> sharing(uint32_t programs, uint32_t kernels) {
+  using namespace format;
+  using flatbuffers::Offset;
+  flatbuffers::FlatBufferBuilder builder;
+  constexpr size_t kCount = size_t(1) << 20;
+  auto name = builder.CreateString("tiny");
+  auto numbers = builder.CreateVector(std::vector<uint32_t>(kCount));
+  auto code = builder.CreateVector(std::vector<uint8_t>(kCount));
+  std::vector<Offset<Program>> programList;
+  for (uint32_t width = 1; width <= programs; ++width)
+    programList.push_back(
+        CreateProgram(builder, ProgramKind::sample, width, numbers));
+  std::vector<Offset<Kernel>> kernelList;
+  for (uint32_t i = 0; i < kernels; ++i)
+    kernelList.push_back(CreateKernel(builder, name, name, name, name, code));
+  auto needs = CreateRequirements(builder);
+  auto programVector = builder.CreateVector(programList);
+  auto kernelVector = builder.CreateVector(kernelList);
+  auto buffers = builder.CreateVector(std::vector<Offset<Buffer>>());
+  auto caches = builder.CreateVector(std::vector<Offset<KvCache>>());
+  auto commands = builder.CreateVector(std::vector<Offset<Command>>());
+  auto target = CreateTarget(builder, name, needs, kernelVector, buffers,
+                             programVector, caches, /*drivers=*/0, commands);
+  auto targets = builder.CreateVector(&target, 1);
+  auto tensors = builder.CreateVector(std::vector<Offset<Tensor>>());
+  auto chunks = builder.CreateVectorOfStructs(std::vector<Chunk>());
+  auto model = CreateModel(builder, name, name, 0, /*vocabulary=*/1,
+                           /*context=*/1);
+  FinishPackageBuffer(builder,
+                      CreatePackage(builder, name, model, /*tokenizer=*/0,
+                                    /*chat_template=*/0, tensors, chunks,
+                                    targets));
+  return {builder.GetBufferPointer(),
+          builder.GetBufferPointer() + builder.GetSize()};
+}
+
+// A vector that many tables point at would be looked at as many times.
+TEST(Package, WhatManyTablesShareIsCountedForEach) {
+  expectError(load(writeFile("programs", packageBytes(sharing(16, 0), {}))),
+              StatusCode::Corrupt,
+              "programs: expects at most 16000000 commands in all, but got "
+              "16777216");
+  expectError(load(writeFile("kernels", packageBytes(sharing(0, 1025), {}))),
+              StatusCode::Corrupt,
+              "kernels: expects at most 1073741824 bytes of code in all, but "
+              "got 1074790400");
+}
+
 } // namespace

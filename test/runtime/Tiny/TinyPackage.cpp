@@ -2,6 +2,7 @@
 
 #include "runtime/Format/Control.h"
 #include "runtime/Format/Header.h"
+#include "runtime/Format/SpirvCodec.h"
 
 #include <cstddef>
 #include <cstring>
@@ -54,7 +55,7 @@ std::unique_ptr<KernelT> kernel(const char *name, uint32_t bindings,
   auto made = std::make_unique<KernelT>();
   made->name = made->family = made->key = name;
   made->entry = "main";
-  made->spirv = spirv(name);
+  made->code = encodeSpirv(spirv(name));
   made->workgroup_x = made->workgroup_y = made->workgroup_z = 1;
   made->bindings = bindings;
   made->push_constant_bytes = pushBytes;
