@@ -93,19 +93,24 @@ Status verifyAdapters(const format::Package &package) {
 }
 
 /// Tables may share a vector, so a short file could say that it has more
-/// commands or code than anyone could look at.
+/// commands, kernels or code than anyone could look at.
 Status verifyAmounts(const format::Package &package) {
-  constexpr uint64_t kMostCommands = 16'000'000, kMostCode = 1u << 30;
-  uint64_t commands = 0, code = 0;
+  constexpr uint64_t kMostCommands = 16'000'000, kMostKernels = 1u << 16,
+                     kMostCode = 1u << 30;
+  uint64_t commands = 0, kernels = 0, code = 0;
   for (const format::Target *target : *package.targets()) {
     for (const format::Program *program : *target->programs())
       commands += program->commands()->size();
+    kernels += target->kernels()->size();
     for (const format::Kernel *kernel : *target->kernels())
       code += kernel->code()->size();
   }
   if (commands > kMostCommands)
     return corrupt(concat("programs: expects at most ", kMostCommands,
                           " commands in all, but got ", commands));
+  if (kernels > kMostKernels)
+    return corrupt(concat("kernels: expects at most ", kMostKernels,
+                          " in all, but got ", kernels));
   if (code > kMostCode)
     return corrupt(concat("kernels: expects at most ", kMostCode,
                           " bytes of code in all, but got ", code));

@@ -227,7 +227,10 @@ TEST(Package, WhatManyTablesShareIsCountedForEach) {
               StatusCode::Corrupt,
               "programs: expects at most 16000000 commands in all, but got "
               "16777216");
-  expectError(load(writeFile("kernels", packageBytes(sharing(0, 1025), {}))),
+  expectError(load(writeFile("kernels", packageBytes(sharing(0, 65537), {}))),
+              StatusCode::Corrupt,
+              "kernels: expects at most 65536 in all, but got 65537");
+  expectError(load(writeFile("code", packageBytes(sharing(0, 1025), {}))),
               StatusCode::Corrupt,
               "kernels: expects at most 1073741824 bytes of code in all, but "
               "got 1074790400");
