@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/Format/Header.h"
+#include "runtime/Format/Package_generated.h"
 
 #include <cstdint>
 
@@ -15,6 +16,14 @@ inline bool rangeInside(uint64_t offset, uint64_t bytes, uint64_t total) {
 
 inline bool aligned(uint64_t offset, uint64_t alignment = format::kAlignment) {
   return offset % alignment == 0;
+}
+
+/// Whether a vector of structs lies where those may: the FlatBuffers verifier
+/// looks at the place of its length alone.
+template <class T>
+bool alignedStructs(const flatbuffers::Vector<const T *> &vector) {
+  return vector.size() == 0 ||
+         reinterpret_cast<uintptr_t>(vector.Data()) % alignof(T) == 0;
 }
 
 } // namespace sprig

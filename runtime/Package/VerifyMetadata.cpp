@@ -39,6 +39,8 @@ Status verifyTensors(const format::Package &package, uint64_t weightBytes) {
 }
 
 Status verifyChunks(const format::Package &package, uint64_t weightBytes) {
+  if (!alignedStructs(*package.chunks()))
+    return corrupt("weight hashes: expects a vector at a multiple of 8 bytes");
   uint64_t end = 0;
   for (const format::Chunk *chunk : *package.chunks()) {
     if (chunk->offset() != end || chunk->bytes() == 0 ||

@@ -77,6 +77,9 @@ Status verifyDispatch(const format::Dispatch &dispatch,
     return corrupt("expects ", kernel.bindings(), " bindings for kernel '",
                    kernel.name()->string_view(), "', but got ",
                    dispatch.bindings()->size());
+  if (!alignedStructs(*dispatch.bindings()) ||
+      (dispatch.indirect() && !alignedStructs(*dispatch.indirect())))
+    return corrupt("expects vectors of bindings at multiples of 8 bytes");
   for (uint32_t i = 0; i < kernel.bindings(); ++i) {
     Status status =
         verifyBinding(*dispatch.bindings()->Get(i), kernel, i, target);

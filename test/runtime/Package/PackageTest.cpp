@@ -183,6 +183,50 @@ TEST(Package, HostileMetadataIsRefusedOrHarmless) {
   EXPECT_GT(refused, metadata.size() / 2);
 }
 
+/// Moves the vector of a table's field behind everything else, four bytes from
+/// where its structs may lie.
+void misalign(std::vector<uint8_t> &bytes, const void *table,
+              flatbuffers::voffset_t name, size_t structBytes) {
+  const uint8_t *at =
+      static_cast<const flatbuffers::Table *>(table)->GetAddressOf(name);
+  const size_t field = size_t(at - bytes.data());
+  uint32_t offset = 0, count = 0;
+  std::memcpy(&offset, &bytes[field], 4);
+  std::memcpy(&count, &bytes[field + offset], 4);
+  bytes.resize((bytes.size() + 7) / 8 * 8);
+  const uint32_t moved = uint32_t(bytes.size() - field);
+  const std::vector<uint8_t> copy(&bytes[field + offset],
+                                  &bytes[field + offset] + 4 +
+                                      count * structBytes);
+  bytes.insert(bytes.end(), copy.begin(), copy.end());
+  bytes.resize((bytes.size() + 7) / 8 * 8);
+  std::memcpy(&bytes[field], &moved, 4);
+}
+
+// The FlatBuffers verifier lets them pass.
+TEST(Package, MisalignedStructsAreRefused) {
+  const std::vector<uint8_t> good =
+      metadataBytes(tinyMetadata(), tinyWeights());
+  std::vector<uint8_t> bytes = good;
+  misalign(bytes, format::GetPackage(bytes.data()),
+           format::Package::VT_CHUNKS, sizeof(format::Chunk));
+  expectError(load(writeFile("chunks", packageBytes(bytes, tinyWeights()))),
+              StatusCode::Corrupt,
+              "weight hashes: expects a vector at a multiple of 8 bytes");
+  bytes = good;
+  const format::Dispatch *dispatch = format::GetPackage(bytes.data())
+                                         ->targets()
+                                         ->Get(0)
+                                         ->commands()
+                                         ->Get(0)
+                                         ->dispatch();
+  misalign(bytes, dispatch, format::Dispatch::VT_BINDINGS,
+           sizeof(format::Binding));
+  expectError(load(writeFile("bindings", packageBytes(bytes, tinyWeights()))),
+              StatusCode::Corrupt,
+              "expects vectors of bindings at multiples of 8 bytes");
+}
+
 /// Metadata of a target with `programs` programs and as many `kernels`, which
 /// share a vector of 2^20 numbers and one of as many bytes.
 std::vector<uint8_t> sharing(uint32_t programs, uint32_t kernels) {
