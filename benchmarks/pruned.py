@@ -30,9 +30,12 @@ WEIGHT = re.compile(r"tensor<(\d+)x(\d+)x!?(\w+?)(?:_t\d*)?(?:, #\w+)?>")
 
 
 def parameter_bytes(ir):
-    """Bytes of the weights that the products of a model read; a table that an embedding shares counts once. Layers of
-    which other pairs of a rotation are left have a table of it each: 256 pairs of f32 for each frequency."""
-    total, table = sum(int(pairs) * 256 * 8 for pairs in re.findall(r"llm\.weight .*tensor<(\d+)xf64>", ir)), None
+    """Bytes of the weights that the products of a model read; a table that an embedding shares counts once. Each rotation
+    has a table, 256 pairs of f32 for each frequency, and so has each layer of which other pairs are left."""
+    pairs = [int(count) for count in re.findall(r"llm\.weight .*tensor<(\d+)xf64>", ir)]
+    pairs += [int(dims or width) // 2 for _, dims, width in set(re.findall(
+        r"llm\.rope .*? base\((.*?)\)(?: dims\((\d+)\))?.*tensor<\?x\d+x(\d+)xf32>", ir))]
+    total, table = sum(pairs) * 256 * 8, None
     for line in ir.splitlines():
         product = PRODUCT.search(line)
         weights = WEIGHT.findall(product.group(1) if product else "")
