@@ -215,8 +215,9 @@ LogicalResult Driver::transform() {
   if (!options.pruneReport.empty())
     PruneReport::attach(&context, pruned);
   if (failed(runPasses(options.passPipeline, "llm")))
-    return noPlace.empty() ? failure()
-                           : LogicalResult(error() << "new weights: " << noPlace);
+    return weights->lackedPlace() && !noPlace.empty()
+               ? LogicalResult(error() << "new weights: " << noPlace)
+               : failure();
   if (!options.pruneReport.empty() &&
       failed(check(writePrunePage(*pruned, options.source, options.pruneReport))))
     return failure();

@@ -62,10 +62,13 @@ static ::llvm::Error readFilesOf(StringRef pipeline, OutputGuard &guard) {
 ::llvm::Expected<std::string> newWeightsFile(const CompileOptions &options, OutputGuard &guard) {
   if (!options.weightsOut.empty())
     return options.weightsOut;
-  const StringRef beside = options.output == "-" ? StringRef("weights") : StringRef(options.output);
+  const bool stays = options.emit != Emit::Package && options.emit != Emit::Spirv;
+  if (stays && options.output == "-")
+    return ::llvm::createStringError("expects a file in --weights-out where IR goes to the standard output, but got none; or "
+                                     "name a file in -o, and they go beside it");
+  const StringRef beside = options.output;
   ::llvm::SmallString<128> file(beside);
   ::llvm::sys::path::replace_extension(file, ".safetensors");
-  const bool stays = options.emit != Emit::Package && options.emit != Emit::Spirv;
   if (stays)
     if (::llvm::Error error = guard.write("--weights-out (by default beside -o)", file))
       return std::move(error);

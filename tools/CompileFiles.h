@@ -12,7 +12,8 @@ namespace mlir::llm {
 ::llvm::Error guardFiles(const CompileOptions &options, OutputGuard &guard);
 
 /// The file of new weights: --weights-out, or one beside -o, which is an error where it would take the place of another
-/// file. What a package holds for a while gets a name that is free: a p.mlir that reads p.safetensors becomes p.sprig.
+/// file, or where IR goes to the standard output. What a package holds for a while gets a name that is free: a p.mlir that
+/// reads p.safetensors becomes p.sprig.
 ::llvm::Expected<std::string> newWeightsFile(const CompileOptions &options, OutputGuard &guard);
 
 } // namespace mlir::llm

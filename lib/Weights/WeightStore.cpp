@@ -107,6 +107,7 @@ WeightSpill *WeightStore::spill(Operation *user) {
   if (own)
     return own.get();
   if (spillPath.empty()) {
+    lacked = true;
     user->emitOpError("makes new weights, but no file was named for them");
     return nullptr;
   }

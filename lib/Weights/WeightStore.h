@@ -35,8 +35,8 @@ public:
   /// New weights go to this file (relative to the folder). Nothing is created
   /// before there is one.
   void setSpillPath(StringRef path) { spillPath = path.str(); }
-  /// Whether there is a place for new weights.
-  bool takesNewWeights() const { return !spillPath.empty(); }
+  /// Whether there were new weights, and no place for them: an error then says so.
+  bool lackedPlace() const { return lacked; }
   /// Whether there are new weights.
   bool hasSpill() const { return newWeights != nullptr; }
   /// The file of new weights, created on the first call; null, with an error on
@@ -58,7 +58,7 @@ private:
   llvm::StringMap<std::unique_ptr<WeightSource>> files; ///< by absolute path
   std::set<std::string> checked; ///< path, bytes and hash that were compared
   std::unique_ptr<WeightSpill> newWeights, trialWeights;
-  bool trying = false;
+  bool trying = false, lacked = false;
   friend class WeightTrial;
 };
 

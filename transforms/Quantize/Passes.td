@@ -67,7 +67,7 @@ def QuantizeKVPass : Pass<"llm-quantize-kv", "ModuleOp"> {
 
     Where queries and keys have norms of their own, factors move from the norm of keys to that of queries first, so that
     both are of like size in each channel (`balance`; after SmoothAttention, arXiv 2405.04532). That writes new weights,
-    for which llm-compile has a place; without one keys stay as they are.
+    and fails where llm-compile has no place for them; llm-opt, which reads no weights, leaves keys as they are.
 
     With `attention=8` attention over caches of 8 bits is of integers: queries and weights are rounded, too.
 
