@@ -5,6 +5,7 @@
 #include "llvm/Support/Path.h"
 
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 using namespace mlir;
@@ -55,6 +56,10 @@ LogicalResult AdapterFile::readConfig() {
     return refuse("lora_alpha", "a finite number");
   if (!std::isfinite(scale))
     return module.emitError() << "expects a finite scale of the adapter in '" << folder << "', but got " << scale;
+  if (std::abs(factor()) > double(std::numeric_limits<float>::max()))
+    return module.emitError() << "'" << path << "' expects a factor within what f32 holds, but a scale of " << scale
+                              << " times \"lora_alpha\" " << alpha << " over " << (byRoot ? "the root of " : "") << "\"r\" "
+                              << ranks << " is " << factor();
   return success();
 }
 
