@@ -6,6 +6,8 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 
+#include <cmath>
+
 namespace mlir::llm {
 
 using ::llvm::StringRef;
@@ -54,7 +56,7 @@ constexpr Key kQuantizeKeys[] = {
 constexpr Key kCacheKeys[] = {{"attention", kCaches, "attention", Key::Kind::Number}};
 constexpr StringRef kSparsify = "llm-sparsify";
 constexpr StringRef kShares = "score recover tokens window", kSparse = "w group symmetric replay head score tokens window";
-constexpr StringRef kBudgets = "recover tokens window target";
+constexpr StringRef kBudgets = "recover tokens window", kTimed = "recover tokens window target";
 constexpr Key kPruneKeys[] = {
     {"layers", "llm-prune-layers", "count", Key::Kind::Number, kShares},
     {"ffn", "llm-prune-ffn", "ratio", Key::Kind::Real, kShares},
@@ -66,7 +68,7 @@ constexpr Key kPruneKeys[] = {
     {"rank", "llm-factorize", "ratio", Key::Kind::Real, "whiten head tokens window"},
     {"bytes", kSearch, "bytes", Key::Kind::Real, kBudgets},
     {"kv-bytes", kSearch, "kv-bytes", Key::Kind::Real, kBudgets},
-    {"milliseconds", kSearch, "milliseconds", Key::Kind::Real, kBudgets},
+    {"milliseconds", kSearch, "milliseconds", Key::Kind::Real, kTimed},
     {"mask", "llm-prune-masks", "file", Key::Kind::File, "recover tokens window"},
     {"sparse", kSparsify, "pattern", Key::Kind::Real, kSparse},
     {"target", "", "target", Key::Kind::Word},
@@ -127,10 +129,14 @@ private:
     case Key::Kind::Number:
       if (value.getAsInteger(10, number))
         return refuse("a number behind '" + key.name.str() + ":'", part);
+      if (number == 0 && (key.name == "tokens" || key.name == "window"))
+        return refuse("a number of tokens above 0 behind '" + key.name.str() + ":'", part);
       return std::to_string(number); // 033 is no octal number here
     case Key::Kind::Real:
       if (value.getAsDouble(real))
         return refuse("a number behind '" + key.name.str() + ":'", part);
+      if (key.name == "milliseconds" && !(real > 0 && std::isfinite(real)))
+        return refuse("milliseconds above 0 behind 'milliseconds:'", part);
       return value.str();
     case Key::Kind::Word:
       if (value.empty() || !::llvm::all_of(value, ::llvm::isAlnum))
@@ -269,6 +275,8 @@ bool packsWeights(StringRef prune) { return prune.starts_with("2:4") || prune.st
   for (const auto &[key, text] : more) {
     if (!::llvm::is_contained(allowed, key))
       return parser.refuse("beside '" + what.str() + "' one of " + ::llvm::join(allowed, ", "), key);
+    if (key == "target" && !::llvm::is_contained(allowed, key))
+      return parser.refuse("'target:' only beside milliseconds:N", whole);
     options += text;
   }
   if (pass == kSparsify) {

@@ -72,7 +72,7 @@ static std::string layersIn(StringRef list) {
       add("llm-quantize-weights{bits=" + value.str() + " group=32 method=mse}");
     } else if (key == "tokens" || key == "window") {
       if (value.getAsInteger(10, number) || number == 0)
-        return refuse("a number behind '" + key.str() + ":'", part);
+        return refuse("a number of tokens above 0 behind '" + key.str() + ":'", part);
       text += " " + key.str() + "=" + std::to_string(number);
       options += " " + key.str() + "=" + std::to_string(number);
     } else {

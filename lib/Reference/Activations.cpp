@@ -104,7 +104,11 @@ private:
 FailureOr<std::vector<std::vector<int32_t>>> ReferenceActivations::cut(func::FuncOp function,
                                                                        const CalibrationOptions &options) const {
   const int64_t own = options.window - (settings.begin ? 1 : 0);
-  if (own < 1 || options.tokens < 1)
+  if (options.tokens < 1)
+    return function.emitOpError("expects tokens, how much of the calibration text is read, of at least 1, but got ")
+               << options.tokens,
+           failure();
+  if (own < 1)
     return function.emitOpError("expects windows of at least ")
                << 1 + (settings.begin ? 1 : 0) << " tokens, but got " << options.window,
            failure();

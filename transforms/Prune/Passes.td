@@ -313,9 +313,10 @@ def SearchShapePass : Pass<"llm-search-shape", "ModuleOp"> {
   }];
   let options = [
     Option<"bytes", "bytes", "double", /*default=*/"1", "Share of the weights' bytes that stays">,
-    Option<"milliseconds", "milliseconds", "double", /*default=*/"0", "Of a decode step on the target">,
+    Option<"milliseconds", "milliseconds", "double", /*default=*/"-1", "Of a decode step on the target; -1: no such budget">,
     Option<"kvBytes", "kv-bytes", "double", /*default=*/"1", "Share of the bytes of a token's keys and values that stays">,
-    Option<"target", "target", "std::string", /*default=*/"\"generic\"", "A profile, by name or file">,
+    Option<"target", "target", "std::string", /*default=*/"\"\"",
+           "A profile, by name or file, for milliseconds; generic where none is named">,
     Option<"recover", "recover", "bool", /*default=*/"true", "Fit the columns that stay">,
     Option<"tokens", "tokens", "int64_t", /*default=*/"16384", "Of the calibration text">,
     Option<"window", "window", "int64_t", /*default=*/"512", "Tokens of the text that see each other">,

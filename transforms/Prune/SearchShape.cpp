@@ -52,7 +52,15 @@ private:
   }
 
   FailureOr<Budget> budgetOf(ModuleOp module, func::FuncOp function) {
-    const int asked = int(bytes != 1) + int(milliseconds > 0) + int(kvBytes != 1);
+    const double time = milliseconds;
+    const bool timed = time != -1;
+    if (timed && !(time > 0 && std::isfinite(time)))
+      return module.emitError() << kPass << " expects milliseconds above 0, but got " << time, failure();
+    if (!timed && !target.empty())
+      return module.emitError() << kPass << " expects a target only beside milliseconds, but got '" << target.getValue()
+                                << "' alone",
+             failure();
+    const int asked = int(bytes != 1) + int(timed) + int(kvBytes != 1);
     if (asked > 1)
       return module.emitError() << kPass << " expects one budget of bytes, kv-bytes and milliseconds, but got " << asked,
              failure();
@@ -68,12 +76,12 @@ private:
       if (!weight.getKey() || keys.insert(*weight.getKey()).second)
         all += storedBits(type.getElementType()) / 8 * double(type.getNumElements());
     });
-    if (milliseconds > 0) {
-      auto profile = findProfile(target);
+    if (timed) {
+      auto profile = findProfile(target.empty() ? "generic" : target.getValue());
       if (!profile)
         return module.emitError() << kPass << ": " << ::llvm::toString(profile.takeError()), failure();
       // A decode step reads every weight once.
-      return Budget{all, milliseconds * 1e-3 * profile->rates.readGbPerSecond * 1e9, "bytes of weights"};
+      return Budget{all, time * 1e-3 * profile->rates.readGbPerSecond * 1e9, "bytes of weights"};
     }
     FailureOr<double> share = shareOf(module, "bytes", bytes);
     return failed(share) ? FailureOr<Budget>(failure()) : Budget{all, *share * all, "bytes of weights"};
