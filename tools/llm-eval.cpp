@@ -32,6 +32,9 @@ struct Arguments {
 const std::map<std::string, LogitRows> kRows = {
     {"last", LogitRows::Last}, {"first", LogitRows::First}, {"all", LogitRows::All}};
 
+/// JSON has no number for what is not finite.
+llvm::json::Value number(double value) { return std::isfinite(value) ? llvm::json::Value(value) : llvm::json::Value(nullptr); }
+
 class Run {
 public:
   explicit Run(const Arguments &arguments) : arguments(arguments), workers(arguments.open.threads) {}
@@ -91,15 +94,15 @@ private:
     double divergence = 0;
     int64_t predicted = 0, agreed = 0;
     for (const WindowResult &window : *results) {
-      likelihoods.push_back(window.negativeLogLikelihood);
-      divergences.push_back(window.divergence);
+      likelihoods.push_back(number(window.negativeLogLikelihood));
+      divergences.push_back(number(window.divergence));
       divergence += window.divergence / double(results->size());
       predicted += window.predicted, agreed += window.agreed;
     }
     summary["nll_windows"] = std::move(likelihoods);
-    summary["perplexity"] = mean(*results);
+    summary["perplexity"] = number(mean(*results));
     if (against) {
-      summary["kl"] = divergence;
+      summary["kl"] = number(divergence);
       summary["kl_windows"] = std::move(divergences);
       summary["top1_agreement"] = double(agreed) / double(predicted);
     }
@@ -125,12 +128,12 @@ private:
     }
     llvm::json::Array rows;
     for (const std::vector<double> &row : result->logits)
-      rows.push_back(llvm::json::Array(row));
+      rows.push_back(llvm::json::Array(llvm::map_range(row, number)));
     summary["logits"] = std::move(rows);
     summary["argmax"] = llvm::json::Array(result->argmax);
     if (against) {
-      summary["kl"] = result->divergence;
-      summary["kl_windows"] = llvm::json::Array{result->divergence};
+      summary["kl"] = number(result->divergence);
+      summary["kl_windows"] = llvm::json::Array{number(result->divergence)};
       summary["top1_agreement"] = agreement;
     }
     return llvm::Error::success();
@@ -175,7 +178,7 @@ int main(int argc, char **argv) {
   app.add_option("--windows", arguments.text.windows, "How many (default: as many as the text fills)")
       ->check(CLI::PositiveNumber);
   std::string begin = "auto";
-  app.add_flag("--bos{yes}", begin,
+  auto *bos = app.add_flag("--bos{yes}", begin,
                "Whether each window starts with the begin token and gives up its last token: yes, no, or as the tokenizer "
                "has it")
       ->check(CLI::IsMember({"auto", "yes", "no"}))
@@ -206,6 +209,10 @@ int main(int argc, char **argv) {
   CLI11_PARSE(app, argc, argv);
   if (begin != "auto")
     arguments.text.begin = begin == "yes";
+  if (bos->count() && tokens->count()) {
+    llvm::errs() << "llm-eval: error: expects --bos with --text, but got --tokens; put the begin token in front of the others\n";
+    return 1;
+  }
 
   if (text->count() == 0 && tokens->count() == 0) {
     llvm::errs() << "llm-eval: error: expects --text FILE or --tokens IDS, but got neither\n";

@@ -1,4 +1,5 @@
 // A package on a Vulkan device, through the public C API.
+#include "runtime/Package/Package.h"
 #include "runtime/sprig.h"
 #include "tools/Eval/Model.h"
 
@@ -45,13 +46,16 @@ public:
   }
 
   llvm::Expected<int32_t> beginToken() override {
-    // The C API puts it before a text where the model's metadata asks for one.
-    auto begin = tokens("", SPRIG_ADD_BEGIN);
-    if (!begin)
-      return begin.takeError();
-    if (begin->size() != 1)
-      return llvm::createStringError("'" + path + "' begins no text with a token of its own");
-    return begin->front();
+    // The C API has it only where the model's metadata asks for one before a text.
+    auto package = sprig::Package::open(path);
+    if (!package.ok())
+      return llvm::createStringError(package.status().message());
+    const auto *tokenizer = (*package)->metadata().tokenizer();
+    if (!tokenizer)
+      return llvm::createStringError("'" + path + "' has no tokenizer, and so no begin token");
+    if (tokenizer->bos() < 0)
+      return llvm::createStringError("'" + path + "' has no begin token");
+    return tokenizer->bos();
   }
 
   llvm::Error reset() override {
