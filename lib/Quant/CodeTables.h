@@ -19,6 +19,14 @@ inline constexpr int8_t kIQ4Values[16] = {
 inline constexpr int8_t kE2M1Doubled[16] = {0, 1,  2,  3,  4,  6,  8,  12,
                                             0, -1, -2, -3, -4, -6, -8, -12};
 
+/// NF4 (QLoRA, arXiv 2305.14314, appendix E): quantiles of a normal
+/// distribution scaled to [-1, 1].
+inline constexpr float kNF4[16] = {
+    -1.0f, -0.6961928009986877f, -0.5250730514526367f, -0.39491748809814453f,
+    -0.28444138169288635f, -0.18477343022823334f, -0.09105003625154495f, 0.0f,
+    0.07958029955625534f, 0.16093020141124725f, 0.24611230194568634f, 0.33791524171829224f,
+    0.44070982933044434f, 0.5626170039176941f, 0.7229568362236023f, 1.0f};
+
 template <size_t entries, size_t width>
 using Grid = std::array<std::array<int8_t, width>, entries>;
 

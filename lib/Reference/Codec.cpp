@@ -9,30 +9,12 @@ using namespace mlir::llm;
 using namespace mlir::llm::reference;
 namespace quant = sprig::quant;
 
-/// The quantiles of a normal distribution that NF4 takes (QLoRA, arXiv 2305.14314, appendix E).
-static constexpr float kNF4[16] = {-1.0f,
-                                   -0.6961928009986877f,
-                                   -0.5250730514526367f,
-                                   -0.39491748809814453f,
-                                   -0.28444138169288635f,
-                                   -0.18477343022823334f,
-                                   -0.09105003625154495f,
-                                   0.0f,
-                                   0.07958029955625534f,
-                                   0.16093020141124725f,
-                                   0.24611230194568634f,
-                                   0.33791524171829224f,
-                                   0.44070982933044434f,
-                                   0.5626170039176941f,
-                                   0.7229568362236023f,
-                                   1.0f};
-
 ArrayRef<float> reference::knownCodebook(StringRef name) {
   static const std::vector<float> iq4(std::begin(quant::kIQ4Values), std::end(quant::kIQ4Values));
   if (name == "iq4nl")
     return iq4;
   if (name == "nf4")
-    return kNF4;
+    return quant::kNF4;
   return {};
 }
 

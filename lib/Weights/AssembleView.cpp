@@ -253,7 +253,7 @@ private:
     if (parts.codebook)
       codebook = all(*parts.codebook);
     else if (element.hasCodebook() && element.getCodebook() == "nf4")
-      codebook.assign(std::begin(kNF4), std::end(kNF4));
+      codebook.assign(std::begin(quant::kNF4), std::end(quant::kNF4));
     else if (element.hasCodebook())
       codebook.assign(std::begin(quant::kIQ4Values),
                       std::end(quant::kIQ4Values));

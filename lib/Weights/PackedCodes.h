@@ -1,5 +1,4 @@
-// Where checkpoints that are quantised have their codes, and what those of a
-// book mean.
+// Where checkpoints that are quantised have their codes.
 #ifndef SPRIG_LIB_WEIGHTS_PACKEDCODES_H
 #define SPRIG_LIB_WEIGHTS_PACKEDCODES_H
 
@@ -9,25 +8,6 @@
 #include <cstdint>
 
 namespace mlir::llm::weights {
-
-/// NF4 (QLoRA, arXiv 2305.14314, appendix E): quantiles of a normal
-/// distribution scaled to [-1, 1].
-inline constexpr float kNF4[16] = {-1.0f,
-                            -0.6961928009986877f,
-                            -0.5250730514526367f,
-                            -0.39491748809814453f,
-                            -0.28444138169288635f,
-                            -0.18477343022823334f,
-                            -0.09105003625154495f,
-                            0.0f,
-                            0.07958029955625534f,
-                            0.16093020141124725f,
-                            0.24611230194568634f,
-                            0.33791524171829224f,
-                            0.44070982933044434f,
-                            0.5626170039176941f,
-                            0.7229568362236023f,
-                            1.0f};
 
 /// AutoAWQ deals the eight codes of a word out in the order 0, 2, 4, 6, 1, 3,
 /// 5, 7: where column n lies in its row of codes.
