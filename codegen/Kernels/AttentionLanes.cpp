@@ -13,9 +13,8 @@
 // With integer dot products, a lane multiplies whole words of a key, with zeros
 // in the query where other lanes' numbers are; of values, codes of one number at
 // four positions are put into a word.
-#include "codegen/Kernels/AttentionBuild.h"
 #include "codegen/Kernels/AttentionIntegers.h"
-#include "codegen/Kernels/AttentionSchedule.h"
+#include "codegen/Kernels/AttentionLaneReads.h"
 #include "codegen/Kernels/ByteDots.h"
 
 namespace mlir::llm {
@@ -25,34 +24,6 @@ namespace {
 constexpr int64_t kBlock = 8;
 static_assert(kBlock == kWeightBlock);
 
-/// How a lane reads its part of a head.
-struct Loads {
-  int64_t words; ///< of 32 bits that each lane reads
-  unsigned bits = 32, wide = 1;
-
-  int64_t sharers = 1; ///< lanes that read one word
-  Loads(KernelBuilder &b, const AttentionSpec &spec) {
-    int64_t all = KvFormat::named(spec.kv).headWords(spec.headSize),
-            lanes = b.target().subgroupSize;
-    words = std::max<int64_t>(all / lanes, 1);
-    sharers = std::max<int64_t>(lanes / all, 1);
-    FailureOr<AttentionSchedule> schedule = AttentionSchedule::from(
-        b.target(), [] { return InFlightDiagnostic(); });
-    if (spec.readsTexels(b.target()))
-      wide = 4;
-    else if (succeeded(schedule) && schedule->word == 64 && words % 2 == 0)
-      bits = 64;
-    while (wide * bits < 128 && words % (2 * unit()) == 0)
-      wide *= 2;
-  }
-  /// Words of one load.
-  int64_t unit() const { return int64_t(wide) * bits / 32; }
-  Type type(KernelBuilder &b) const {
-    Type word = bits == 64 ? b.i64() : b.i32();
-    return wide > 1 ? b.vec(wide, word) : word;
-  }
-};
-
 /// Numbers of a head that each lane has, and how many of them one access moves.
 int64_t laneNumbers(KernelBuilder &b, const AttentionSpec &spec) {
   return spec.headSize / b.target().subgroupSize;
@@ -61,13 +32,11 @@ int64_t quadOf(int64_t numbers, const AttentionSpec &spec) {
   return numbers % 4 == 0 && spec.valueNumbers() % 4 == 0 ? 4 : 1;
 }
 
-class LanesBuilder final : public AttentionBuilder {
+class LanesBuilder final : public LaneReader {
 public:
   LanesBuilder(KernelBuilder &builder, const AttentionSpec &spec)
-      : AttentionBuilder(builder, spec, builder.target().subgroupSize,
-                         laneNumbers(builder, spec)),
-        loads(builder, spec), quad(quadOf(numbers, spec)),
-        lanes(builder.target().subgroupSize), lane(builder.localId()),
+      : LaneReader(builder, spec, laneNumbers(builder, spec)),
+        quad(quadOf(numbers, spec)),
         dots(spec.integers && hasByteDots(builder.target())),
         scaledLate(!spec.integers && format.bits == 8),
         scaledInLane(!spec.integers && format.bits == 4) {}
@@ -80,19 +49,9 @@ private:
   void write(unsigned binding, Value start, ArrayRef<Value> values,
              int64_t length) override;
 
-  /// The numbers or codes in words that were loaded.
-  Values unpack(ValueRange words);
-  /// This lane's part of the head in `slot`.
-  Values load(unsigned binding, Value slot);
-  KvScale scale(unsigned binding, Value slot);
-  /// The words that it lies in; where lanes share one, moved to its lowest bits
-  /// if `own` says so.
-  Values words(unsigned binding, Value slot, bool own);
   /// What sums of integers are added with, over a block of positions: the codes
   /// of this lane's numbers, one position after another.
   void addBlock(int64_t block, MutableArrayRef<Value> next);
-  /// The bits of a word that are left of this lane's.
-  Value before();
   void roundQuery(Values &numbers);
   /// Sums over the lanes of the parts of positions [low, low + count) of the
   /// chunk, for every query; lane l ends with position low + l % count.
@@ -101,10 +60,7 @@ private:
   /// The slots of a chunk.
   void findSlots(Value chunkStart);
 
-  Loads loads;
   int64_t quad; ///< numbers of one access to q, y and partial results
-  unsigned lanes;
-  Value lane;
   Value firstLane;           ///< 0, but not a constant: see spread
   std::vector<Values> query; ///< [query][number], with dots [query][word]
   Values slots;              ///< of the chunk's positions
@@ -121,56 +77,6 @@ private:
                              ///< with dots four to a word
   Values weightScales;       ///< of integers, of each query
 };
-
-KvScale LanesBuilder::scale(unsigned binding, Value slot) {
-  if (!format.quantised())
-    return {};
-  // One word of the vector that a load fetches.
-  Value group = b.div(lane, int64_t(lanes) / format.groups(spec.headSize));
-  Value place = scaleWord(binding, slot, group);
-  Values words;
-  for (Value wide : b.unpack(
-           b.load(scalesOf(binding), b.div(place, loads.unit()))))
-    words.append(b.words(wide));
-  Value within = b.rem(place, loads.unit()), word = words[0];
-  for (size_t i = 1; i < words.size(); ++i)
-    word = b.select(b.equal(within, b.index(int64_t(i))), words[i], word);
-  return format.scaleOf(b, word);
-}
-
-Values LanesBuilder::words(unsigned binding, Value slot, bool own) {
-  int64_t units = loads.words / loads.unit();
-  Value head = b.add(b.mul(slot, spec.kvHeads), keyHead);
-  if (loads.sharers > 1) {
-    Value start = b.add(b.mul(head, int64_t(lanes) / loads.sharers),
-                        b.div(lane, loads.sharers));
-    Value word = b.load(binding, start);
-    return {own ? b.shr(word, before()) : word};
-  }
-  Value start = b.add(b.mul(head, units * lanes), b.mul(lane, units));
-  Values list;
-  for (int64_t i = 0; i < units; ++i)
-    for (Value wide : b.unpack(b.load(binding, b.add(start, i))))
-      list.append(b.words(wide));
-  return list;
-}
-
-Value LanesBuilder::before() {
-  return b.toI32(
-      b.mul(b.rem(lane, loads.sharers), numbers * int64_t(format.bits)));
-}
-
-Values LanesBuilder::unpack(ValueRange words) {
-  Values list;
-  for (Value word : words)
-    list.append(format.unpack(b, word, {},
-                              loads.sharers > 1 ? unsigned(numbers) : 0));
-  return list;
-}
-
-Values LanesBuilder::load(unsigned binding, Value slot) {
-  return unpack(words(binding, slot, /*own=*/true));
-}
 
 Value LanesBuilder::spread(Value value, int64_t from) {
   // With a lane that a driver knows to be constant, some drivers broadcast by
@@ -405,7 +311,7 @@ void LanesBuilder::build() {
 } // namespace
 
 void buildAttentionLanes(KernelBuilder &b, const AttentionSpec &spec) {
-  Type word = Loads(b, spec).type(b), number = b.f32();
+  Type word = LaneLoads(b, spec).type(b), number = b.f32();
   if (int64_t quad = quadOf(laneNumbers(b, spec), spec); quad > 1)
     number = b.vec(quad, number);
   SmallVector<Type> types{number, b.i32(), word, word, number};
