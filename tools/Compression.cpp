@@ -237,6 +237,8 @@ int64_t cacheBitsIn(StringRef quantize) {
   return bits;
 }
 
+bool draftsInBits(StringRef draft) { return draft.starts_with("bits:") || draft.contains(",bits:"); }
+
 bool packsWeights(StringRef prune) { return prune.starts_with("2:4") || prune.starts_with("4:8"); }
 
 ::llvm::Expected<std::string> prunePass(StringRef spec, const PruneContext &context) {
@@ -273,10 +275,10 @@ bool packsWeights(StringRef prune) { return prune.starts_with("2:4") || prune.st
   ::llvm::SmallVector<StringRef> allowed;
   beside.split(allowed, ' ');
   for (const auto &[key, text] : more) {
-    if (!::llvm::is_contained(allowed, key))
-      return parser.refuse("beside '" + what.str() + "' one of " + ::llvm::join(allowed, ", "), key);
     if (key == "target" && !::llvm::is_contained(allowed, key))
       return parser.refuse("'target:' only beside milliseconds:N", whole);
+    if (!::llvm::is_contained(allowed, key))
+      return parser.refuse("beside '" + what.str() + "' one of " + ::llvm::join(allowed, ", "), key);
     options += text;
   }
   if (pass == kSparsify) {
@@ -286,7 +288,8 @@ bool packsWeights(StringRef prune) { return prune.starts_with("2:4") || prune.st
       options += " bits=16";
   }
   // What is written in few bits after it comes in units of 32 numbers of a row.
-  if (context.isPacked && ::llvm::is_contained({"ffn", "head-dim", "width", "bytes", "milliseconds"}, what))
+  constexpr StringRef kInUnits[] = {"ffn", "heads", "kv-heads", "head-dim", "width", "bytes", "kv-bytes", "milliseconds"};
+  if ((context.isPacked && ::llvm::is_contained(kInUnits, what)) || (context.isGrouped && what == "mask"))
     options += " unit=32";
   // Caches of bytes are read in words; those of nibbles have groups.
   if (what == "head-dim" && context.cacheBits < 16)

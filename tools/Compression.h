@@ -37,17 +37,21 @@ bool packsWeights(::llvm::StringRef prune);
 /// The bits of caches that it says, 16 where it says none.
 int64_t cacheBitsIn(::llvm::StringRef quantize);
 
+/// Whether what `--draft` says has weights in few bits.
+bool draftsInBits(::llvm::StringRef draft);
+
 /// What else is asked for beside a `--prune`.
 struct PruneContext {
   bool hasText;     ///< there is a calibration text
   bool isQuantised; ///< weights are quantised after it
-  bool isPacked;    ///< or so, or by a pattern
+  bool isPacked;    ///< or so, or by a pattern, or those of a draft are
+  bool isGrouped;   ///< they are quantised, or those of a draft, of which rows have to be whole units
   int64_t cacheBits = 16; ///< of what caches hold after it
 };
 
 /// The pass behind `layers:4`, `ffn:0.2,score:wanda,recover:no`, `bytes:0.75` or `2:4:sparsegpt`. Sparsity is by magnitude
 /// where there is no calibration text and no score is named, and leaves floats where weights are quantised after it.
-/// Channels go in units that can be packed where they will be. Errors name the key and the value.
+/// Channels and heads go in units that can be packed where they will be. Errors name the key and the value.
 ::llvm::Expected<std::string> prunePass(::llvm::StringRef spec, const PruneContext &context);
 
 /// The pass behind `skip:8`, `skip:auto`, `skip:3+7-9`, `ffn:0.5`, `bits:3` (and several of them together) or

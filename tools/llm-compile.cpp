@@ -301,8 +301,9 @@ int main(int argc, char **argv) {
     if (quantize.empty())
       quantize = chosen->quantize;
     const bool quantises = quantisesWeights(quantize);
+    const bool grouped = quantises || llvm::any_of(drafts, draftsInBits);
     const PruneContext beside{!options.calibrationText.empty(), quantises,
-                              quantises || llvm::any_of(prune, packsWeights),
+                              grouped || llvm::any_of(prune, packsWeights), grouped,
                               std::min(options.cacheBits, cacheBitsIn(quantize))};
     for (const std::string &spec : prune) {
       if (StringRef(spec).starts_with("vocabulary:")) {

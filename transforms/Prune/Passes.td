@@ -135,7 +135,8 @@ def PruneHeadsPass : Pass<"llm-prune-heads", "ModuleOp"> {
     %q = llm.linear %x, %w1 : tensor<?x576xf32>, tensor<384x576xf16> -> tensor<?x6x64xf32>
     ```
 
-    Scores and recovery are those of `llm-prune-ffn`, over the columns of the output product.
+    Scores and recovery are those of `llm-prune-ffn`, over the columns of the output product. With a unit heads go as many at a
+    time as take a multiple of so many columns from that product (`unit=32`: floats that `llm-quantize-weights` can take).
   }];
   let options = [
     Option<"ratio", "ratio", "double", /*default=*/"0", "Of the query heads of each key-value head, that go">,
@@ -143,6 +144,8 @@ def PruneHeadsPass : Pass<"llm-prune-heads", "ModuleOp"> {
     Option<"recover", "recover", "bool", /*default=*/"true", "Fit the columns that stay">,
     Option<"tokens", "tokens", "int64_t", /*default=*/"16384", "Of the calibration text">,
     Option<"window", "window", "int64_t", /*default=*/"512", "Tokens of the text that see each other">,
+    Option<"unit", "unit", "int64_t", /*default=*/"1",
+           "Columns of the output product that go are a multiple of this, for a format that follows">,
   ];
   let dependentDialects = ["LLMDialect"];
 }
@@ -159,7 +162,7 @@ def PruneKVHeadsPass : Pass<"llm-prune-kv-heads", "ModuleOp"> {
     llm.kv_cache @kv : 30 x !llm.kv<2x64, f16, f16, 2048>
     ```
 
-    Scores and recovery are those of `llm-prune-heads`, summed over the query heads.
+    Scores and recovery are those of `llm-prune-heads`, summed over the query heads. The unit is theirs, too.
   }];
   let options = [
     Option<"ratio", "ratio", "double", /*default=*/"0", "Of the key-value heads, that go">,
@@ -167,6 +170,8 @@ def PruneKVHeadsPass : Pass<"llm-prune-kv-heads", "ModuleOp"> {
     Option<"recover", "recover", "bool", /*default=*/"true", "Fit the columns that stay">,
     Option<"tokens", "tokens", "int64_t", /*default=*/"16384", "Of the calibration text">,
     Option<"window", "window", "int64_t", /*default=*/"512", "Tokens of the text that see each other">,
+    Option<"unit", "unit", "int64_t", /*default=*/"1",
+           "Columns of the output product that go are a multiple of this, for a format that follows">,
   ];
   let dependentDialects = ["LLMDialect"];
 }
@@ -208,13 +213,16 @@ def PruneMasksPass : Pass<"llm-prune-masks", "ModuleOp"> {
 
     Channels are those of feed-forward blocks; of query heads as many of each key-value head have to stay, and their
     masks are of those that `kv_heads` leaves. Layers, a number for each, go last. A mask of another length, for another number of blocks or one that keeps
-    nothing is refused, and nothing is written. What is left is fitted as in `llm-prune-ffn`.
+    nothing is refused, and nothing is written; with `unit=32` also one that leaves a weight of rows that
+    `llm-quantize-weights` cannot take. What is left is fitted as in `llm-prune-ffn`.
   }];
   let options = [
     Option<"file", "file", "std::string", /*default=*/"", "The masks, as JSON">,
     Option<"recover", "recover", "bool", /*default=*/"true", "Fit the columns that stay">,
     Option<"tokens", "tokens", "int64_t", /*default=*/"16384", "Of the calibration text">,
     Option<"window", "window", "int64_t", /*default=*/"512", "Tokens of the text that see each other">,
+    Option<"unit", "unit", "int64_t", /*default=*/"1",
+           "Columns that masks leave have to be a multiple of this, for a format that follows">,
   ];
   let dependentDialects = ["LLMDialect"];
 }

@@ -2,10 +2,12 @@
 #include "mlir/Pass/PassManager.h"
 #include "transforms/Passes.h"
 #include "transforms/Prune/SiteKinds.h"
+#include "transforms/Quantize/Products.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 #include <map>
+#include <numeric>
 
 namespace mlir::llm {
 #define GEN_PASS_DEF_PRUNEMASKSPASS
@@ -36,7 +38,7 @@ struct PruneMasksPass final : llm::impl::PruneMasksPassBase<PruneMasksPass> {
 
   void runOnOperation() override {
     std::map<StringRef, Masks> masks;
-    if (failed(read(masks)))
+    if (failed(checkUnit(getOperation(), kPass, unit)) || failed(read(masks)))
       return signalPassFailure();
     for (const MaskKind &each : kKinds)
       if (auto found = masks.find(each.key); found != masks.end() && failed(prune(each, found->second)))
@@ -139,7 +141,7 @@ private:
       return refuse() << "expects to keep some of the " << site.what << " of block " << site.index << ", but got none",
              failure();
     if (kind.kind == SiteKind::QueryHeads) {
-      const int64_t shared = site.size / site.unit;
+      const int64_t shared = site.size / site.parts;
       const int64_t each = count(*mask, 0, shared);
       for (int64_t first = shared; first < site.size; first += shared)
         if (const int64_t here = count(*mask, first, first + shared); here != each)
@@ -153,6 +155,23 @@ private:
 
   static int64_t count(ArrayRef<double> mask, int64_t begin, int64_t end) {
     return ::llvm::count_if(mask.slice(size_t(begin), size_t(end - begin)), [](double value) { return value != 0; });
+  }
+
+  /// Weights that will be packed have rows of whole units.
+  LogicalResult checkRows(const MaskKind &kind, const PruneSite &site, ArrayRef<double> mask) {
+    const ChannelGroup &group = *site.groups[0];
+    const int64_t each = group.size / int64_t(mask.size()), kept = count(mask, 0, int64_t(mask.size()));
+    for (const ChannelUse &use : group.uses) {
+      const int64_t columns = each * use.outer * use.inner;
+      if (!use.isColumns() || kept * columns % unit == 0)
+        continue;
+      auto error = refuse() << "leaves \"" << weightName(use.operand->get()) << "\"";
+      if (auto layer = site.at->getParentOfType<LayerOp>())
+        error << " of layer " << layer.getIndex();
+      return error << " rows of " << kept * columns << " numbers, but weights that are quantised after it expect a multiple of "
+                   << int64_t(unit) << ": keep a multiple of " << unit / std::gcd<int64_t>(unit, columns) << " of its " << kind.key;
+    }
+    return success();
   }
 
   std::optional<std::vector<double>> layers; ///< a number for each
@@ -179,6 +198,8 @@ private:
       for (PruneSite &site : *sites) {
         // The rule of the kind, with the mask for scores.
         const std::vector<double> &mask = *masks[size_t(indices[site.at])];
+        if (failed(checkRows(kind, site, mask)))
+          return failure();
         const size_t parts = size_t(site.groups[0]->size) / mask.size();
         std::vector<double> scores;
         for (double value : mask)

@@ -3,7 +3,8 @@
 #include "transforms/Prune/SiteKinds.h"
 #include "transforms/Remarks.h"
 
-#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
 
 namespace mlir::llm {
 #define GEN_PASS_DEF_PRUNEFFNPASS
@@ -23,13 +24,14 @@ static LogicalResult pruneShare(ModuleOp module, SiteKind kind, double ratio, co
       (kind != SiteKind::FeedForward && failed(checkNotFused(module, settings.pass))))
     return failure();
   IRRewriter rewriter(module.getContext());
-  int64_t seen = 0, gone = 0, least = 0;
-  StringRef what;
+  int64_t seen = 0, gone = 0;
+  SiteSize coarsest{};
   if (failed(pruneSites(module, kind, settings, [&](const SiteSize &site) -> FailureOr<int64_t> {
         const int64_t most = std::min(int64_t(ratio * double(site.size) + 1e-9), site.size - site.least);
         const int64_t removed = most / site.unit * site.unit;
-        ++seen, gone += removed, what = site.what;
-        least = std::max(least, (1000 * site.unit + site.size - 1) / site.size);
+        ++seen, gone += removed;
+        if (seen == 1 || site.unit * coarsest.size > coarsest.unit * site.size)
+          coarsest = site;
         if (removed == 0 && ratio > 0)
           (void)refuse(rewriter, site.at, settings.pass,
                        "of " + Twine(site.size) + " " + site.what + " no whole " + Twine(site.unit) + " go at this ratio" +
@@ -40,11 +42,12 @@ static LogicalResult pruneShare(ModuleOp module, SiteKind kind, double ratio, co
   if (ratio > 0 && seen == 0)
     return module.emitError() << settings.pass << " finds nothing in this model that it can take: heads that are made from a "
                                  "latent (MLA), or that belong to more than their layer, stay";
-  if (ratio > 0 && gone == 0)
-    module.emitWarning() << settings.pass
-                         << llvm::formatv(" takes none of the {0} at a ratio of {1:g}: they go in units of {2:g}", what,
-                                          ratio, double(least) / 1000)
-                                .str();
+  if (ratio > 0 && gone == 0) {
+    std::string share;
+    llvm::raw_string_ostream(share) << llvm::format("%g", ratio);
+    module.emitWarning() << settings.pass << " takes none of the " << coarsest.what << " at a ratio of " << share << ": of "
+                         << coarsest.size << " they go in units of " << coarsest.unit;
+  }
   return success();
 }
 
@@ -70,7 +73,7 @@ struct PruneHeadDimPass final : llm::impl::PruneHeadDimPassBase<PruneHeadDimPass
 struct PruneHeadsPass final : llm::impl::PruneHeadsPassBase<PruneHeadsPass> {
   using PruneHeadsPassBase::PruneHeadsPassBase;
   void runOnOperation() override {
-    if (failed(pruneShare(getOperation(), SiteKind::QueryHeads, ratio, {getArgument(), score, recover, tokens, window})))
+    if (failed(pruneShare(getOperation(), SiteKind::QueryHeads, ratio, {getArgument(), score, recover, tokens, window, unit})))
       signalPassFailure();
   }
 };
@@ -78,7 +81,7 @@ struct PruneHeadsPass final : llm::impl::PruneHeadsPassBase<PruneHeadsPass> {
 struct PruneKVHeadsPass final : llm::impl::PruneKVHeadsPassBase<PruneKVHeadsPass> {
   using PruneKVHeadsPassBase::PruneKVHeadsPassBase;
   void runOnOperation() override {
-    if (failed(pruneShare(getOperation(), SiteKind::KVHeads, ratio, {getArgument(), score, recover, tokens, window})))
+    if (failed(pruneShare(getOperation(), SiteKind::KVHeads, ratio, {getArgument(), score, recover, tokens, window, unit})))
       signalPassFailure();
   }
 };

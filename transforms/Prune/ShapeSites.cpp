@@ -91,7 +91,7 @@ FailureOr<std::vector<ShapeSite>> mlir::llm::shapeSites(func::FuncOp function, c
     // The rule is asked about every site; that it takes a unit from each makes the sites known.
     std::vector<ShapeSite> own;
     FailureOr<std::vector<PruneSite>> found = sitesOf(kind, function, groups, unit, [&](const SiteSize &site) -> FailureOr<int64_t> {
-      own.push_back({kind, site.index, site.size, site.unit, site.at, nullptr, 0, {}});
+      own.push_back({kind, site.index, site.size, site.unit, site.parts, site.at, nullptr, 0, {}});
       return site.size > site.unit ? site.size - site.unit : site.size;
     });
     if (failed(found))
@@ -103,7 +103,7 @@ FailureOr<std::vector<ShapeSite>> mlir::llm::shapeSites(func::FuncOp function, c
       ShapeSite &mine = own[next++];
       mine.group = site.groups.front();
       if (kvBytes)
-        mine.cost = ::kvBytesOf(cast<KVType>(cast<AttentionOp>(mine.at).getCache().getType()));
+        mine.cost = ::kvBytesOf(cast<KVType>(cast<AttentionOp>(mine.at).getCache().getType())) * double(mine.unit);
       else
         for (const ChannelUse &use : mine.group->uses) {
           const auto type = cast<RankedTensorType>(use.operand->get().getType());
@@ -116,19 +116,27 @@ FailureOr<std::vector<ShapeSite>> mlir::llm::shapeSites(func::FuncOp function, c
   return all;
 }
 
+/// Sums of each `count` that follow one another; what is left over is not a whole unit.
+static std::vector<double> sumsOf(ArrayRef<double> losses, size_t count) {
+  std::vector<double> sums;
+  for (size_t i = 0; i + count <= losses.size(); i += count)
+    sums.push_back(std::accumulate(losses.begin() + i, losses.begin() + i + count, 0.0));
+  return sums;
+}
+
 /// What goes together is worth what its parts are: units of channels, key-value heads with their query heads, and query
 /// heads as many of each key-value head, the n-th worst of all of them together.
 static std::vector<double> lossesOf(const ShapeSite &site, std::vector<double> scores) {
   std::vector<double> losses;
   if (site.kind == SiteKind::QueryHeads) {
-    const size_t groups = size_t(site.unit), shared = scores.size() / groups;
+    const size_t groups = size_t(site.parts), shared = scores.size() / groups;
     losses.assign(shared, 0);
     for (size_t g = 0; g < groups; ++g) {
       std::sort(scores.begin() + ptrdiff_t(g * shared), scores.begin() + ptrdiff_t((g + 1) * shared));
       for (size_t i = 0; i < shared; ++i)
         losses[i] += scores[g * shared + i];
     }
-    return losses;
+    return sumsOf(losses, size_t(site.unit / site.parts));
   }
   if (site.kind == SiteKind::KVHeads) {
     const size_t shared = scores.size() / size_t(site.size);
@@ -136,12 +144,10 @@ static std::vector<double> lossesOf(const ShapeSite &site, std::vector<double> s
     for (auto [h, score] : llvm::enumerate(scores))
       losses[h / shared] += score;
     llvm::sort(losses);
-    return losses;
+    return sumsOf(losses, size_t(site.unit));
   }
   llvm::sort(scores);
-  for (size_t i = 0, each = size_t(site.unit); i + each <= scores.size(); i += each)
-    losses.push_back(std::accumulate(scores.begin() + ptrdiff_t(i), scores.begin() + ptrdiff_t(i + each), 0.0));
-  return losses;
+  return sumsOf(scores, size_t(site.unit));
 }
 
 LogicalResult mlir::llm::measureLosses(func::FuncOp function, const PruneSettings &settings, ActivationSource &source,

@@ -11,13 +11,14 @@ namespace mlir::llm {
 struct ShapeSite {
   SiteKind kind;
   int64_t index; ///< among the sites of this kind in the function
-  int64_t size, unit;
+  int64_t size, unit, parts; ///< as SiteSize has them
   Operation *at;
   ChannelGroup *group = nullptr; ///< whose columns say what its channels are worth; null where nothing can go
   double cost = 0;               ///< bytes of a unit: of weights, or of a token's keys and values
   std::vector<double> losses;    ///< of taking one unit more, ascending
 
-  int64_t least() const { return unit; }
+  /// What is left where all whole units but one go.
+  int64_t least() const { return size % unit ? size % unit : unit; }
 };
 
 /// How many channels of each site stay.

@@ -4,6 +4,8 @@
 #include "transforms/Prune/Rewrite.h"
 #include "transforms/Remarks.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace mlir::llm;
 
@@ -42,31 +44,35 @@ static SmallVector<int64_t> largestOfEach(ArrayRef<double> scores, int64_t of, i
   return kept;
 }
 
-FailureOr<Sites> mlir::llm::queryHeadSites(func::FuncOp function, const ChannelGroups &groups, KeepRule keep) {
+FailureOr<Sites> mlir::llm::queryHeadSites(func::FuncOp function, const ChannelGroups &groups, int64_t unit,
+                                                            KeepRule keep) {
   Sites sites;
   int64_t index = 0;
   for (AttentionSite attention : attentionsOf(function, groups, "llm-prune-heads")) {
     ChannelGroup *group = attention.queryHeads;
-    const int64_t shared = attention.shared(), unit = attention.kvHeads->size;
-    FailureOr<int64_t> stay = keep({attention.op, "query heads", index++, group->size, unit});
+    const int64_t shared = attention.shared(), parts = attention.kvHeads->size;
+    const int64_t together = std::lcm(parts, unitOfChannels(*group, unit));
+    FailureOr<int64_t> stay = keep({attention.op, "query heads", index++, group->size, together, 1, parts});
     if (failed(stay))
       return failure();
     if (*stay < group->size)
       sites.push_back({attention.op, "query heads", {group}, false,
-                       [group, shared, each = *stay / unit](auto scores, auto &) {
+                       [group, shared, each = *stay / parts](auto scores, auto &) {
                          return SmallVector<ChannelCut>{{group, largestOfEach(scores[0], shared, each)}};
                        }});
   }
   return sites;
 }
 
-FailureOr<Sites> mlir::llm::kvHeadSites(func::FuncOp function, const ChannelGroups &groups, KeepRule keep) {
+FailureOr<Sites> mlir::llm::kvHeadSites(func::FuncOp function, const ChannelGroups &groups, int64_t unit,
+                                                         KeepRule keep) {
   Sites sites;
   int64_t index = 0;
   for (AttentionSite attention : attentionsOf(function, groups, "llm-prune-kv-heads")) {
     ChannelGroup *query = attention.queryHeads, *kv = attention.kvHeads;
-    const int64_t shared = attention.shared();
-    FailureOr<int64_t> stay = keep({attention.op, "key-value heads", index++, kv->size, 1});
+    const int64_t shared = attention.shared(), heads = unitOfChannels(*query, unit);
+    const int64_t together = heads / std::gcd(heads, shared); // each with its query heads
+    FailureOr<int64_t> stay = keep({attention.op, "key-value heads", index++, kv->size, together});
     if (failed(stay))
       return failure();
     if (*stay == kv->size)
@@ -94,9 +100,9 @@ FailureOr<Sites> mlir::llm::sitesOf(SiteKind kind, func::FuncOp function, const 
   case SiteKind::FeedForward:
     return feedForwardSites(function, groups, units.any, keep);
   case SiteKind::QueryHeads:
-    return queryHeadSites(function, groups, keep);
+    return queryHeadSites(function, groups, units.any, keep);
   case SiteKind::KVHeads:
-    return kvHeadSites(function, groups, keep);
+    return kvHeadSites(function, groups, units.any, keep);
   case SiteKind::HeadWidth:
     return headWidthSites(function, groups, units, keep);
   }

@@ -14,6 +14,7 @@ struct SiteSize {
   int64_t index, size;
   int64_t unit; ///< channels go in multiples of this
   int64_t least = 1; ///< so many stay at least
+  int64_t parts = 1; ///< as many go from each of so many runs: query heads from those of a key-value head
 };
 /// How many channels of a site stay, at least one.
 using KeepRule = llvm::function_ref<FailureOr<int64_t>(const SiteSize &)>;
@@ -29,10 +30,12 @@ struct ChannelUnits {
 /// Channels go in whole blocks of the weights' formats, and in multiples of `unit`.
 FailureOr<std::vector<PruneSite>> feedForwardSites(func::FuncOp function, const ChannelGroups &groups, int64_t unit,
                                                    KeepRule keep);
-/// Query heads, as many of each key-value head.
-FailureOr<std::vector<PruneSite>> queryHeadSites(func::FuncOp function, const ChannelGroups &groups, KeepRule keep);
+/// Query heads, as many of each key-value head. The output product loses a multiple of `unit` columns, here and below.
+FailureOr<std::vector<PruneSite>> queryHeadSites(func::FuncOp function, const ChannelGroups &groups, int64_t unit,
+                                                 KeepRule keep);
 /// Key-value heads, and the query heads that read them.
-FailureOr<std::vector<PruneSite>> kvHeadSites(func::FuncOp function, const ChannelGroups &groups, KeepRule keep);
+FailureOr<std::vector<PruneSite>> kvHeadSites(func::FuncOp function, const ChannelGroups &groups, int64_t unit,
+                                              KeepRule keep);
 /// Channels of queries and keys (pairs where a rotation turns them), and channels of values: two sites an attention, in
 /// turn.
 FailureOr<std::vector<PruneSite>> headWidthSites(func::FuncOp function, const ChannelGroups &groups, ChannelUnits units,

@@ -19,6 +19,14 @@ int64_t mlir::llm::blockOfChannels(const ChannelGroup &group, int64_t unit) {
   return channels;
 }
 
+int64_t mlir::llm::unitOfChannels(const ChannelGroup &group, int64_t unit) {
+  int64_t channels = 1;
+  for (const ChannelUse &use : group.uses)
+    if (use.isColumns())
+      channels = std::lcm(channels, unit / std::gcd(unit, use.outer * use.inner));
+  return channels;
+}
+
 LogicalResult mlir::llm::addSquares(const ChannelUse &use, int64_t channels, ArrayRef<double> factors,
                                     WeightStore &store, MutableArrayRef<double> sums) {
   FailureOr<Matrix> weight = readMatrix(use.operand->get(), store, use.owner());

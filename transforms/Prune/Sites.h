@@ -92,6 +92,9 @@ LogicalResult addSquares(const ChannelUse &use, int64_t channels, ArrayRef<doubl
 /// Columns come in blocks: a multiple of so many channels is a whole number of them in every product that reads the group
 /// (`unit`, at least: of a format to come).
 int64_t blockOfChannels(const ChannelGroup &group, int64_t unit);
+/// Where a multiple of so many channels goes, every product that reads the group loses a multiple of `unit` columns,
+/// whatever its format.
+int64_t unitOfChannels(const ChannelGroup &group, int64_t unit);
 
 } // namespace mlir::llm
 

@@ -176,6 +176,11 @@ std::optional<TinyLlamaOptions> tinyLlamaVariant(llvm::StringRef name) {
     options.H = 9;
     options.G = 3;
     options.E = 32;
+  } else if (name == "small-heads") {
+    options.H = 16;
+    options.E = 4;
+    options.G = 4;
+    all(Format::F32);
   } else if (name == "padded") {
     options.paddingTokens = 32;
   } else if (name == "8b-q4_k" || name == "8b-q8_0") {

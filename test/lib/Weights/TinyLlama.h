@@ -44,8 +44,9 @@ inline constexpr int64_t kTinyVocabulary = 288;
 /// Named options that tests and the command share: "default", "head-dim"
 /// (E != D/H), "biases", "output", "q8_0", "q4_0", "f16", "f32", "mixed",
 /// "k-quants", "rope-factors", "odd-groups" (H = 9, G = 3), "padded".
-/// `tinyLlamaVariant` also knows two that take a gigabyte of memory, "8b-q4_k"
-/// and "8b-q8_0".
+/// `tinyLlamaVariant` also knows "small-heads" (floats, and a key-value head and
+/// its query heads are 16 columns of the output product), and two that take a
+/// gigabyte of memory, "8b-q4_k" and "8b-q8_0".
 llvm::ArrayRef<llvm::StringLiteral> tinyLlamaVariants();
 std::optional<TinyLlamaOptions> tinyLlamaVariant(llvm::StringRef name);
 
