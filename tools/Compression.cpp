@@ -288,7 +288,8 @@ bool packsWeights(StringRef prune) { return prune.starts_with("2:4") || prune.st
       options += " bits=16";
   }
   // What is written in few bits after it comes in units of 32 numbers of a row.
-  constexpr StringRef kInUnits[] = {"ffn", "heads", "kv-heads", "head-dim", "width", "bytes", "kv-bytes", "milliseconds"};
+  constexpr StringRef kInUnits[] = {"ffn",   "heads", "kv-heads", "head-dim",
+                                    "width", "bytes", "kv-bytes", "milliseconds"};
   if ((context.isPacked && ::llvm::is_contained(kInUnits, what)) || (context.isGrouped && what == "mask"))
     options += " unit=32";
   // Caches of bytes are read in words; those of nibbles have groups.

@@ -33,7 +33,9 @@ const std::map<std::string, LogitRows> kRows = {
     {"last", LogitRows::Last}, {"first", LogitRows::First}, {"all", LogitRows::All}};
 
 /// JSON has no number for what is not finite.
-llvm::json::Value number(double value) { return std::isfinite(value) ? llvm::json::Value(value) : llvm::json::Value(nullptr); }
+llvm::json::Value number(double value) {
+  return std::isfinite(value) ? llvm::json::Value(value) : llvm::json::Value(nullptr);
+}
 
 class Run {
 public:
@@ -210,7 +212,8 @@ int main(int argc, char **argv) {
   if (begin != "auto")
     arguments.text.begin = begin == "yes";
   if (bos->count() && tokens->count()) {
-    llvm::errs() << "llm-eval: error: expects --bos with --text, but got --tokens; put the begin token in front of the others\n";
+    llvm::errs() << "llm-eval: error: expects --bos with --text, but got --tokens; put the begin token in front of the "
+                    "others\n";
     return 1;
   }
 

@@ -135,8 +135,9 @@ def PruneHeadsPass : Pass<"llm-prune-heads", "ModuleOp"> {
     %q = llm.linear %x, %w1 : tensor<?x576xf32>, tensor<384x576xf16> -> tensor<?x6x64xf32>
     ```
 
-    Scores and recovery are those of `llm-prune-ffn`, over the columns of the output product. With a unit heads go as many at a
-    time as take a multiple of so many columns from that product (`unit=32`: floats that `llm-quantize-weights` can take).
+    Scores and recovery are those of `llm-prune-ffn`, over the columns of the output product. With a unit heads go as
+    many at a time as take a multiple of so many columns from that product (`unit=32`: floats that `llm-quantize-weights`
+    can take).
   }];
   let options = [
     Option<"ratio", "ratio", "double", /*default=*/"0", "Of the query heads of each key-value head, that go">,
@@ -321,7 +322,8 @@ def SearchShapePass : Pass<"llm-search-shape", "ModuleOp"> {
   }];
   let options = [
     Option<"bytes", "bytes", "double", /*default=*/"1", "Share of the weights' bytes that stays">,
-    Option<"milliseconds", "milliseconds", "double", /*default=*/"-1", "Of a decode step on the target; -1: no such budget">,
+    Option<"milliseconds", "milliseconds", "double", /*default=*/"-1",
+           "Of a decode step on the target; -1: no such budget">,
     Option<"kvBytes", "kv-bytes", "double", /*default=*/"1", "Share of the bytes of a token's keys and values that stays">,
     Option<"target", "target", "std::string", /*default=*/"\"\"",
            "A profile, by name or file, for milliseconds; generic where none is named">,

@@ -168,8 +168,9 @@ private:
       auto error = refuse() << "leaves \"" << weightName(use.operand->get()) << "\"";
       if (auto layer = site.at->getParentOfType<LayerOp>())
         error << " of layer " << layer.getIndex();
-      return error << " rows of " << kept * columns << " numbers, but weights that are quantised after it expect a multiple of "
-                   << int64_t(unit) << ": keep a multiple of " << unit / std::gcd<int64_t>(unit, columns) << " of its " << kind.key;
+      return error << " rows of " << kept * columns
+                   << " numbers, but weights that are quantised after it expect a multiple of " << int64_t(unit)
+                   << ": keep a multiple of " << unit / std::gcd<int64_t>(unit, columns) << " of its " << kind.key;
     }
     return success();
   }
