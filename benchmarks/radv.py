@@ -6,7 +6,8 @@ usage: radv.py [--model X.gguf] [--icd FILE] [--families gfx1100,navi21] [--only
 Compiles the model for the target rdna3 (with `-- --prune=2:4,w:4` its kernels are those of sparse weights). Columns: vector registers / spilled ones / subgroups a SIMD (what AMD calls
 occupancy) / bytes of code / instructions for each byte of weights. The last is for products only: instructions of the
 whole kernel over the bytes that a lane loads in one round of its loop, which is nearly all of the kernel and runs once a
-round; so it is a little too high. Ends with 1 where a kernel spills or has more than 16 KB of code.
+round; so it is a little too high. For one token the units whose scales one load fetches are written out, and all of them are the
+round. Ends with 1 where a kernel spills or has more than 16 KB of code.
 """
 import argparse
 import json
@@ -23,6 +24,8 @@ COLUMNS = ("VGPRs", "Spilled VGPRs", "Subgroups per SIMD", "Code size", "Instruc
 PROFILE = ROOT / "codegen" / "Target" / "Profiles" / "rdna3.json"
 # Bytes of a round: what a step of the codec covers (codegen/Kernels/Codecs*.cpp).
 ROUND = {"q4_0": 18, "q4_1": 20, "q5_0": 22, "q5_1": 24, "q8_0": 34, "q4_k": 144 / 4, "q5_k": 176 / 4, "q6_k": 210 / 4}
+# Units of a span (lib/Quant/Layout.h).
+SPAN = {"q4_0": 4, "q4_1": 2, "q5_0": 4, "q5_1": 2, "q8_0": 4}
 
 
 def holds(condition, fact):
@@ -41,6 +44,15 @@ def bytes_of_unit(format):
     return (2 * int(bits) + 4 if sparse else 4 * int(bits)) + (scales * 32 / int(group) if group else 0)
 
 
+def span_of_groups(format):
+    """Units of a span, of a format of groups."""
+    found = re.search(r"_g(\d+)(_f32)?$", format)
+    share = int(found[1]) // 32 if found else 4 if format.endswith(("_row", "_row_f32")) else 1
+    if found and share == 1:
+        return 2 if found[2] or re.match(r"u\dm", format) else 4
+    return min(4, share & -share)
+
+
 def bytes_of_round(name):
     """Weights that a lane loads in a round of a product's kernel, or None."""
     found = re.match(r"linear(_gated)?_(\w+?)_(\d+)x(\d+)_t(\d+)_", name)
@@ -52,7 +64,9 @@ def bytes_of_round(name):
              "among": 8 if "_4of8" in found[2] else 4 if "_2of4" in found[2] else 0}
     rules = json.loads(PROFILE.read_text())["schedules"]["linear"]
     rule = next(rule for rule in rules if all(holds(c, facts[fact]) for fact, c in rule.get("when", {}).items()))
-    return per_round * rule.get("rows", 2) * (1 + facts["gated"])
+    span = SPAN.get(found[2], span_of_groups(found[2]))
+    written_out = span if facts["tokens"] == 1 and rule.get("spans", 1) else 1
+    return per_round * rule.get("rows", 2) * (1 + facts["gated"]) * written_out
 
 
 def statistics(package, family, icd):

@@ -2,77 +2,169 @@
 
 namespace mlir::llm {
 
-unsigned planeElementBytes(unsigned unitBytes, unsigned widest) {
+unsigned planeElementBytes(const sprig::quant::PlaneLayout &plane,
+                           unsigned widest, bool spans) {
+  const unsigned together = plane.unitBytes * (spans ? plane.run : 1);
   for (unsigned bytes : {16u, 8u})
-    if (bytes <= widest && unitBytes % bytes == 0)
+    if (bytes <= widest && together % bytes == 0)
       return bytes;
-  return unitBytes > 4 && unitBytes % 4 == 0 && widest >= 8 ? 8 : 4;
+  return together > 4 && together % 4 == 0 && widest >= 8 ? 8 : 4;
 }
 
 Type bindPlanes(KernelBuilder &b, StringRef name, unsigned binding,
-                const sprig::quant::TensorLayout &layout,
-                llvm::function_ref<unsigned(unsigned)> loadBytes,
+                const sprig::quant::TensorLayout &layout, PlaneLoad loadBytes,
                 SmallVectorImpl<PlaneBinding> &planes) {
   if (name == kAllPlanes) {
     for (const sprig::quant::PlaneLayout &plane : layout.planes)
-      planes.push_back({binding, plane.unitBytes, 4, plane.share,
-                        unsigned(layout.units), unsigned(plane.offset / 4)});
+      planes.push_back({binding, 4, unsigned(plane.offset / 4), plane});
     return b.i32();
   }
   const sprig::quant::PlaneLayout *plane = layout.plane(name.str());
-  const unsigned bytes = loadBytes(plane->unitBytes);
-  planes.push_back(
-      {binding, plane->unitBytes, bytes, plane->share, unsigned(layout.units)});
+  const unsigned bytes = loadBytes(*plane);
+  planes.push_back({binding, bytes, 0, *plane});
   return bytes == 4 ? b.i32() : b.vec(bytes / 4, b.i32());
 }
 
-Value UnitReader::place(unsigned plane) {
-  const PlaneBinding &known = planes[plane];
-  if (known.share == 1)
-    return unit;
-  Value row = b.rem(unit, 8), counted = b.div(unit, 8), piece;
-  if (known.share == 0) {
-    piece = b.div(counted, known.units);
-  } else if (known.units % known.share == 0) { // no piece reaches into two rows
-    piece = b.div(counted, known.share);
-  } else {
-    const int64_t pieces = (known.units + known.share - 1) / known.share;
-    piece = b.add(b.mul(b.div(counted, known.units), pieces),
-                  b.div(b.rem(counted, known.units), known.share));
+namespace {
+
+/// Words of one thing that the span of units at `first` has in a plane: what a
+/// plane must have for the span's words to be loaded at once.
+unsigned spanBytes(const sprig::quant::PlaneLayout &plane, unsigned span) {
+  if (plane.run > 1)
+    return plane.unitBytes * plane.run;
+  const bool shared =
+      plane.share == 0 || (plane.share > 1 && plane.share % span == 0);
+  return shared ? plane.unitBytes : 0;
+}
+
+/// Piece `piece` of a plane, in pieces.
+Value pieceAt(KernelBuilder &b, const sprig::quant::PlaneLayout &plane,
+              const UnitPlace &place) {
+  Value piece = plane.share == 1   ? place.unit
+                : plane.share == 0 ? b.index(0)
+                                   : b.div(place.unit, plane.share);
+  const unsigned run = plane.run;
+  const int64_t runs = int64_t(plane.units / run);
+  Value at =
+      b.add(b.mul(place.tile, runs), run == 1 ? piece : b.div(piece, run));
+  at = b.add(b.mul(at, 8), place.row);
+  return run == 1 ? at : b.add(b.mul(at, run), b.rem(piece, run));
+}
+
+/// The words of `bytes` bytes at element `at` of things of so many, as loads of
+/// elements fetch them: of an element that is larger the part is picked.
+Values wordsAt(KernelBuilder &b, const PlaneBinding &plane, Value at,
+               unsigned bytes) {
+  const unsigned element = plane.elementBytes;
+  const int64_t base = plane.base;
+  Values list;
+  if (element <= bytes) {
+    Value first = b.add(b.mul(at, bytes / element), base * 4 / element);
+    for (unsigned i = 0; i < bytes / element; ++i)
+      list.append(b.unpack(b.load(plane.binding, b.add(first, i))));
+    return list;
   }
-  return b.add(b.mul(piece, 8), row);
+  const unsigned parts = element / bytes, words = bytes / 4;
+  Values all = b.unpack(b.load(plane.binding, b.div(at, parts)));
+  Value part = b.rem(at, parts);
+  for (unsigned word = 0; word < words; ++word) {
+    Value own = all[word];
+    for (unsigned i = 1; i < parts; ++i)
+      own = b.select(b.equal(part, b.index(i)), all[i * words + word], own);
+    list.push_back(own);
+  }
+  return list;
+}
+
+/// The 1 or 2 bytes at place `at` of a list of words.
+Value tinyOf(KernelBuilder &b, Value word, Value at, unsigned bytes) {
+  Value bit = b.shl(b.toI32(b.rem(at, 4 / bytes)), bytes == 1 ? 3 : 4);
+  return b.bitAnd(b.shr(word, bit), bytes == 1 ? 0xff : 0xffff);
+}
+
+/// Word `at` of a list.
+Value pick(KernelBuilder &b, ArrayRef<Value> words, Value at) {
+  Value own = words[0];
+  for (size_t i = 1; i < words.size(); ++i)
+    own = b.select(b.less(at, int64_t(i)), own, words[i]);
+  return own;
+}
+
+} // namespace
+
+SpanWords loadSpan(KernelBuilder &b, ArrayRef<PlaneBinding> planes,
+                   const UnitPlace &first, unsigned span) {
+  SpanWords list;
+  for (const PlaneBinding &plane : planes) {
+    Values &words = list.emplace_back();
+    const unsigned bytes = spanBytes(plane.layout, span);
+    if (!bytes)
+      continue;
+    Value at = pieceAt(b, plane.layout, first); // the first of its run
+    if (plane.layout.run > 1)
+      at = b.div(at, plane.layout.run);
+    if (bytes < 4)
+      words = {
+          tinyOf(b, wordsAt(b, plane, b.div(at, 4 / bytes), 4)[0], at, bytes)};
+    else
+      words = wordsAt(b, plane, at, bytes);
+  }
+  return list;
+}
+
+Value UnitReader::inRun(unsigned plane) {
+  const sprig::quant::PlaneLayout &known = planes[plane].layout;
+  return known.share <= 1 ? within : b.div(within, known.share);
 }
 
 Values UnitReader::words(unsigned plane, unsigned first, unsigned count,
                          Value dynamic) {
-  const PlaneBinding &place = planes[plane];
-  if (place.unitBytes % place.elementBytes && place.unitBytes > 4)
+  const PlaneBinding &known = planes[plane];
+  const unsigned unitBytes = known.unitBytes();
+  if (held(plane)) {
+    ArrayRef<Value> all = (*span)[plane];
+    if (known.layout.run == 1)
+      return Values(all.slice(first, count));
+    Values list;
+    for (unsigned word = first; word < first + count; ++word) {
+      Values same;
+      for (size_t i = word; i < all.size(); i += unitBytes / 4)
+        same.push_back(all[i]);
+      list.push_back(pick(b, same, inRun(plane)));
+    }
+    return list;
+  }
+  Value at = pieceAt(b, known.layout, unit);
+  if (known.elementBytes > unitBytes) // one of a run
+    return Values(
+        ArrayRef(wordsAt(b, known, at, unitBytes)).slice(first, count));
+  if (unitBytes % known.elementBytes && unitBytes > 4)
     return oddWords(plane);
-  unsigned wide = place.elementBytes / 4;
-  Value base = b.mul(this->place(plane), place.unitBytes / place.elementBytes);
-  if (place.base)
-    base = b.add(base, int64_t(place.base) / wide);
+  unsigned wide = known.elementBytes / 4;
+  Value base = b.mul(at, unitBytes / known.elementBytes);
+  if (known.base)
+    base = b.add(base, int64_t(known.base) / wide);
   if (dynamic)
     base = b.add(base, wide == 1 ? dynamic : b.div(dynamic, wide));
   Values list;
   for (unsigned word = first / wide * wide; word < first + count; word += wide)
     for (auto [lane, scalar] : llvm::enumerate(
-             b.unpack(b.load(place.binding, b.add(base, word / wide)))))
+             b.unpack(b.load(known.binding, b.add(base, word / wide)))))
       if (word + lane >= first && word + lane < first + count)
         list.push_back(scalar);
   return list;
 }
 
 Values UnitReader::oddWords(unsigned plane) {
-  const PlaneBinding &place = planes[plane];
-  const unsigned count = place.unitBytes / 4;
-  Value at = this->place(plane), first = b.div(b.mul(at, count), 2);
+  const PlaneBinding &known = planes[plane];
+  const unsigned count = known.unitBytes() / 4;
+  Value at = pieceAt(b, known.layout, unit), first = b.div(b.mul(at, count), 2);
   // Units of odd rows begin in the middle of a pair; those of the last row end
   // with one.
   Value odd = b.equal(b.rem(at, 2), b.index(1));
   Values pairs, list;
   for (unsigned pair = 0; pair <= count / 2; ++pair)
-    pairs.append(b.unpack(b.load(place.binding, b.add(first, pair))));
+    pairs.append(b.unpack(b.load(known.binding, b.add(first, pair))));
   for (unsigned word = 0; word < count; ++word)
     list.push_back(b.select(odd, pairs[word + 1], pairs[word]));
   return list;
@@ -80,22 +172,80 @@ Values UnitReader::oddWords(unsigned plane) {
 
 Value UnitReader::tiny(unsigned plane) {
   // 1 or 2 bytes a unit: four or two units share a word.
-  unsigned bytes = planes[plane].unitBytes, share = 4 / bytes;
-  Value at = place(plane);
-  Value word = b.load(planes[plane].binding,
-                      b.add(b.div(at, share), int64_t(planes[plane].base)));
-  Value bit = b.shl(b.toI32(b.rem(at, share)), bytes == 1 ? 3 : 4);
-  return b.bitAnd(b.shr(word, bit), bytes == 1 ? 0xff : 0xffff);
+  const PlaneBinding &known = planes[plane];
+  const unsigned bytes = known.unitBytes(), share = 4 / bytes;
+  if (held(plane)) {
+    ArrayRef<Value> all = (*span)[plane];
+    if (known.layout.run == 1)
+      return all[0];
+    Value at = inRun(plane);
+    if (known.runBytes() < 4) // part of a word
+      return tinyOf(b, all[0], at, bytes);
+    return tinyOf(b, pick(b, all, b.div(at, share)), at, bytes);
+  }
+  Value at = pieceAt(b, known.layout, unit);
+  return tinyOf(b, wordsAt(b, known, b.div(at, share), 4)[0], at, bytes);
 }
 
 Value UnitReader::tinyNibble(unsigned plane) {
-  const PlaneBinding &known = planes[plane];
+  const unsigned share = planes[plane].layout.share;
   Value byte = tiny(plane);
-  if (known.share < 2) // alone in its byte
+  if (share < 2) // alone in its byte
     return b.bitAnd(byte, 15);
-  Value within = b.rem(b.div(unit, 8), known.units);
-  Value second = b.rem(b.div(within, known.share / 2), 2);
+  Value second = b.rem(b.div(unit.unit, share / 2), 2);
   return b.bitAnd(b.shr(byte, b.shl(b.toI32(second), 2)), 15);
+}
+
+BlockWalk::BlockWalk(KernelBuilder &b, const BlockCodec &codec,
+                     const sprig::quant::TensorLayout &layout, bool spans,
+                     Value slice, int64_t split)
+    : b(b), span(spans ? layout.span : 1), steps(codec.stepsPerBlock()),
+      blocks(int64_t(layout.K) / codec.blockElements()), split(split),
+      slice(slice) {
+  dealt = span == 1 ? blocks * steps : (blocks + span - 1) / span;
+}
+
+Values BlockWalk::run(ValueRange carried, llvm::function_ref<void(Value)> open,
+                      llvm::function_ref<Values(const Step &, ValueRange)> body,
+                      KernelBuilder::Rounds rounds) const {
+  if (dealt == 0) // drivers need not see a loop without rounds
+    return Values(carried.begin(), carried.end());
+  const auto stepAt = [&](Value first, Value i) {
+    Value within = steps == 1 ? i : b.div(i, steps), seen;
+    Value block = first ? b.add(first, within) : within;
+    if (first && blocks % span) {
+      // A loop of fewer rounds in some lanes would take more registers.
+      seen = b.less(block, blocks);
+      block = b.min(block, b.index(blocks - 1));
+    }
+    return Step{block, steps == 1 ? Value() : b.rem(i, steps), within, seen};
+  };
+  return b.loop(split == 1 ? b.index(0) : slice, b.index(dealt), b.index(split),
+                carried, [&](Value i, ValueRange outer) {
+                  if (span == 1)
+                    return body(stepAt({}, i), outer);
+                  Value first = b.mul(i, span);
+                  open(first);
+                  return b.loop(
+                      b.index(0), b.index(span * steps), b.index(1), outer,
+                      [&](Value j, ValueRange inner) {
+                        return body(stepAt(first, j), inner);
+                      },
+                      rounds);
+                });
+}
+
+void hideUnseen(KernelBuilder &b, MutableArrayRef<ChunkGroup> groups,
+                Value seen) {
+  if (!seen)
+    return;
+  for (ChunkGroup &group : groups) {
+    Value zero = b.constant(0.0f);
+    group.scale =
+        b.select(seen, group.scale ? group.scale : b.constant(1.0f), zero);
+    if (group.minimum)
+      group.minimum = b.select(seen, group.minimum, zero);
+  }
 }
 
 Value byteOf(KernelBuilder &b, ArrayRef<Value> words, unsigned i) {

@@ -22,6 +22,8 @@
 
 namespace mlir::llm {
 
+class BlockCodec;
+
 inline constexpr unsigned kChunk = 32;
 /// The binding that holds BlockCodec::table().
 inline constexpr llvm::StringLiteral kTableRole = "grid";
@@ -29,45 +31,67 @@ inline constexpr llvm::StringLiteral kTableRole = "grid";
 /// weight (BlockCodec::inOneBinding).
 inline constexpr llvm::StringLiteral kAllPlanes = "all";
 
-/// One plane of a weight as a binding: [tiles][units][8 rows][unitBytes] seen
-/// as an array of `element`.
+/// One plane of a weight as a binding: [tiles][units][8 rows][unitBytes] (or as
+/// lib/Quant/Layout.h says of runs) seen as an array of elements.
 struct PlaneBinding {
   unsigned binding = 0;
-  unsigned unitBytes = 0;
   unsigned elementBytes = 4; ///< 16, 8 or 4: what one load fetches
-  /// As PlaneLayout has it: units that share bytes of the plane (0: a row), and
-  /// the units that a row of the tensor has.
-  unsigned share = 1;
-  unsigned units = 0;
   unsigned base = 0; ///< word of the binding that the plane starts at
+  sprig::quant::PlaneLayout layout = {};
+
+  unsigned unitBytes() const { return layout.unitBytes; }
+  unsigned runBytes() const { return layout.unitBytes * layout.run; }
 };
 
 /// Bytes that one load of a plane fetches: the widest of 16, 8 and 4 that
 /// divides the unit, but 4 for tiny units. Units of an odd number of words, and
 /// more than one, are read 8 bytes at a time, the first or the last word of
 /// which is that of a neighbour.
-unsigned planeElementBytes(unsigned unitBytes, unsigned widest = 16);
+unsigned planeElementBytes(const sprig::quant::PlaneLayout &plane,
+                           unsigned widest = 16, bool spans = true);
+
+/// Bytes that one load of a plane fetches: 16, 8 or 4.
+using PlaneLoad =
+    llvm::function_ref<unsigned(const sprig::quant::PlaneLayout &)>;
 
 /// Adds the plane `name` of a weight, or all of them, that binding `binding`
-/// holds, and gives the type of its elements; `loadBytes` says what one load of
-/// a plane of such units fetches.
+/// holds, and gives the type of its elements.
 Type bindPlanes(KernelBuilder &b, StringRef name, unsigned binding,
-                const sprig::quant::TensorLayout &layout,
-                llvm::function_ref<unsigned(unsigned)> loadBytes,
+                const sprig::quant::TensorLayout &layout, PlaneLoad loadBytes,
                 SmallVectorImpl<PlaneBinding> &planes);
 
-/// Reads the words of one row's units. `unit` is (tile * units + unit of the
-/// row) * 8 + row of the tile.
+/// A unit of one row: unit `unit` of the rows of tile `tile`, of which it is
+/// row `row`.
+struct UnitPlace {
+  Value tile, unit, row;
+};
+
+/// What a span of units (TensorLayout::span) has in small planes: the words of
+/// the run, or of the piece, that the span's units have there. Empty for planes
+/// that are read with each unit.
+using SpanWords = std::vector<Values>;
+
+/// Loads them, of the span that starts with the unit at `first`.
+SpanWords loadSpan(KernelBuilder &b, ArrayRef<PlaneBinding> planes,
+                   const UnitPlace &first, unsigned span);
+
+/// Reads the words of one row's units.
 class UnitReader {
 public:
-  UnitReader(KernelBuilder &b, ArrayRef<PlaneBinding> planes, Value unit,
-             unsigned tableBinding = 0)
-      : b(b), planes(planes), unit(unit), tableBinding(tableBinding) {}
+  /// `span`, if not null, has the words of the span that the unit is in, of
+  /// which it is unit `within`.
+  UnitReader(KernelBuilder &b, ArrayRef<PlaneBinding> planes, UnitPlace unit,
+             unsigned tableBinding = 0, const SpanWords *span = nullptr,
+             Value within = {})
+      : b(b), planes(planes), unit(unit), tableBinding(tableBinding),
+        span(span), within(within) {}
 
   KernelBuilder &builder() { return b; }
-  /// The reader of the unit `count` units further along the row.
+  /// The reader of the unit `count` units further along the row; of formats
+  /// without spans.
   UnitReader next(unsigned count) {
-    return UnitReader(b, planes, b.add(unit, int64_t(count) * 8),
+    return UnitReader(b, planes,
+                      {unit.tile, b.add(unit.unit, int64_t(count)), unit.row},
                       tableBinding);
   }
 
@@ -88,13 +112,48 @@ public:
 private:
   /// All words of a unit of an odd number of them.
   Values oddWords(unsigned plane);
-  /// The unit as the plane counts it.
-  Value place(unsigned plane);
+  /// The unit's piece in the run of the plane that the span holds.
+  Value inRun(unsigned plane);
+  bool held(unsigned plane) const { return span && !(*span)[plane].empty(); }
 
   KernelBuilder &b;
   ArrayRef<PlaneBinding> planes;
-  Value unit;
+  UnitPlace unit;
   unsigned tableBinding;
+  const SpanWords *span;
+  Value within;
+};
+
+/// Walks the blocks of a row, whole ones, in their order. With `spans` a span
+/// is opened after another: these are dealt out to `split` slices in turn, and
+/// within one come all steps of all blocks. Else steps are dealt out.
+class BlockWalk {
+public:
+  BlockWalk(KernelBuilder &b, const BlockCodec &codec,
+            const sprig::quant::TensorLayout &layout, bool spans, Value slice,
+            int64_t split);
+
+  /// Where a step is: its block, which step of it (null where blocks have one),
+  /// and which block of the span. Where spans reach past the row's end, `seen`
+  /// is false for steps there: they read the last block again, and what they
+  /// read must not count.
+  struct Step {
+    Value block, step, within, seen;
+  };
+  /// `open` is called once in the code, with the span's first unit, before all
+  /// of `body`; without spans, or where they are single units, it isn't.
+  /// `rounds`: of a span.
+  Values
+  run(ValueRange carried, llvm::function_ref<void(Value)> open,
+      llvm::function_ref<Values(const Step &, ValueRange)> body,
+      KernelBuilder::Rounds rounds = KernelBuilder::Rounds::KeepLoop) const;
+  /// What is dealt out: spans or steps.
+  int64_t count() const { return dealt; }
+
+private:
+  KernelBuilder &b;
+  int64_t span, steps, blocks, dealt, split;
+  Value slice;
 };
 
 struct ChunkGroup {
@@ -102,6 +161,10 @@ struct ChunkGroup {
   Value scale;   ///< null: 1
   Value minimum; ///< null: 0
 };
+
+/// Makes groups count nothing where `seen`, if given, is false.
+void hideUnseen(KernelBuilder &b, MutableArrayRef<ChunkGroup> groups,
+                Value seen);
 
 struct WeightChunk {
   unsigned count = kChunk; ///< numbers in the chunk

@@ -116,9 +116,8 @@ void EmbeddingSpec::build(KernelBuilder &b,
   SmallVector<Type> types;
   SmallVector<PlaneBinding> planes;
   for (auto [i, plane] : llvm::enumerate(layout.planes)) {
-    PlaneBinding binding{unsigned(i), plane.unitBytes,
-                         planeElementBytes(plane.unitBytes), plane.share,
-                         unsigned(layout.units)};
+    PlaneBinding binding{
+        unsigned(i), planeElementBytes(plane, 16, /*spans=*/false), 0, plane};
     if (codec.inOneBinding()) {
       binding.binding = 0, binding.elementBytes = 4;
       binding.base = unsigned(plane.offset / 4);
@@ -156,10 +155,10 @@ void EmbeddingSpec::build(KernelBuilder &b,
     auto copy = [&] {
       Value block = steps == 1 ? item : b.div(item, steps);
       Value step = steps == 1 ? Value() : b.rem(item, steps);
-      Value unit = b.add(b.mul(b.div(row, layout.rows), layout.units),
-                         b.mul(block, codec.unitsPerBlock()));
       UnitReader reader(b, planes,
-                        b.add(b.mul(unit, layout.rows), b.rem(row, layout.rows)),
+                        {b.div(row, layout.rows),
+                         b.mul(block, codec.unitsPerBlock()),
+                         b.rem(row, layout.rows)},
                         grid);
 
       // A plain row may end inside its last block, which has units of its own.

@@ -2,6 +2,7 @@
 
 #include "codegen/Kernels/BlockCodec.h"
 #include "codegen/Kernels/KernelBuilder.h"
+#include "codegen/Kernels/Linear.h"
 #include "codegen/Kernels/SpecAttr.h"
 #include "lib/Quant/Layout.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -14,6 +15,16 @@ unsigned slicesOf(const TargetProfile &profile) {
   return profile.canShuffle() ? std::max(1u, profile.subgroupSize / 8) : 8;
 }
 
+/// Whether scales of several units are loaded at once, as products that are not
+/// of experts do it.
+bool loadsSpans(const ExpertLinearSpec &spec, const TargetProfile &profile) {
+  LinearSpec alone;
+  alone.format = spec.format, alone.n = spec.n, alone.k = spec.k;
+  FailureOr<LinearSchedule> schedule =
+      alone.schedule(profile, [] { return InFlightDiagnostic(); });
+  return failed(schedule) || schedule->spans;
+}
+
 class ExpertKernel {
 public:
   ExpertKernel(const ExpertLinearSpec &spec, const KernelInterface &interface,
@@ -22,7 +33,8 @@ public:
         codec(*BlockCodec::find(spec.format)),
         layout(sprig::quant::describe(
             spec.format, size_t(spec.experts * spec.n), size_t(spec.k))),
-        slices(slicesOf(b.target())), quads(spec.k % 4 == 0) {}
+        slices(slicesOf(b.target())), quads(spec.k % 4 == 0),
+        spans(loadsSpans(spec, b.target())) {}
 
   void build();
 
@@ -34,8 +46,8 @@ private:
   /// `place`: of the weight's row, its tile and its row there.
   using Place = std::pair<Value, Value>;
   Place placeOf(Value expert);
-  Value step(const Place &place, Value line, Value block, Value stepOfBlock,
-             unsigned count, Value sum);
+  Value step(const Place &place, Value line, const SpanWords &span,
+             const BlockWalk::Step &at, unsigned count, Value sum);
   /// Numbers [offset, offset + count) of a row of x.
   Values numbers(Value line, Value offset, unsigned count);
 
@@ -46,6 +58,7 @@ private:
   sprig::quant::TensorLayout layout;
   unsigned slices;
   bool quads; // rows of x start at whole quads
+  bool spans; // scales of several units are loaded at once
   SmallVector<PlaneBinding> planes;
   Value row, slice, column; ///< of a tile, of K, of y
 };
@@ -55,14 +68,17 @@ void ExpertKernel::open() {
   for (const KernelBinding &known : interface.bindings) {
     const auto [weight, planeName] = StringRef(known.role).split('.');
     const bool wide = quads && known.role == "x";
-    elements.push_back(
-        !planeName.empty()
-            ? bindPlanes(b, planeName, unsigned(elements.size()), layout,
-                         [](unsigned unit) { return planeElementBytes(unit); },
-                         planes)
-        : known.role == "ids" ? b.i32()
-        : wide                ? b.vec(4, b.f32())
-                              : b.f32());
+    elements.push_back(!planeName.empty()
+                           ? bindPlanes(
+                                 b, planeName, unsigned(elements.size()),
+                                 layout,
+                                 [&](const sprig::quant::PlaneLayout &plane) {
+                                   return planeElementBytes(plane, 16, spans);
+                                 },
+                                 planes)
+                       : known.role == "ids" ? b.i32()
+                       : wide                ? b.vec(4, b.f32())
+                                             : b.f32());
   }
   b.open(elements);
   row = b.rem(b.localId(), 8);
@@ -94,16 +110,16 @@ ExpertKernel::Place ExpertKernel::placeOf(Value expert) {
   return {b.div(own, 8), b.rem(own, 8)};
 }
 
-Value ExpertKernel::step(const Place &place, Value line, Value block,
-                         Value stepOfBlock, unsigned count, Value sum) {
-  Value unit = b.mul(block, codec.unitsPerBlock());
-  Value first =
-      b.add(b.mul(b.add(b.mul(place.first, int64_t(layout.units)), unit), 8),
-            place.second);
-  UnitReader reader(b, planes, first,
-                    codec.table().empty() ? 0 : binding(kTableRole));
-  for (WeightChunk &chunk : codec.decode(reader, stepOfBlock, count)) {
-    Value offset = b.mul(block, codec.blockElements());
+Value ExpertKernel::step(const Place &place, Value line, const SpanWords &span,
+                         const BlockWalk::Step &at, unsigned count, Value sum) {
+  UnitReader reader(
+      b, planes,
+      {place.first, b.mul(at.block, codec.unitsPerBlock()), place.second},
+      codec.table().empty() ? 0 : binding(kTableRole),
+      span.empty() ? nullptr : &span, at.within);
+  for (WeightChunk &chunk : codec.decode(reader, at.step, count)) {
+    hideUnseen(b, chunk.groups, at.seen);
+    Value offset = b.mul(at.block, codec.blockElements());
     if (chunk.dynamicOffset)
       offset = b.add(offset, chunk.dynamicOffset);
     offset = b.add(offset, int64_t(chunk.offset));
@@ -126,26 +142,27 @@ Value ExpertKernel::step(const Place &place, Value line, Value block,
 
 Value ExpertKernel::product(Value expert, Value line) {
   const Place place = placeOf(expert);
-  const int64_t steps = codec.stepsPerBlock();
-  const int64_t whole = spec.k / codec.blockElements() * steps;
-  const auto tail = unsigned(spec.k % codec.blockElements()); // plain formats
-  Value sum = b.constant(0.0f);
-  if (whole)
-    sum = b.loop(slices == 1 ? b.index(0) : slice, b.index(whole),
-                 b.index(slices), sum, [&](Value i, ValueRange carried) {
-                   Value block = steps == 1 ? i : b.div(i, steps);
-                   return Values{step(place, line, block,
-                                      steps == 1 ? Value() : b.rem(i, steps),
-                                      codec.blockElements(), carried[0])};
-                 })[0];
+  const unsigned whole = codec.blockElements();
+  const unsigned tail = unsigned(spec.k % whole); // plain formats
+  const BlockWalk walk(b, codec, layout, spans, slice, slices);
+  SpanWords span;
+  Value sum = walk.run(
+      Values{b.constant(0.0f)},
+      [&](Value first) {
+        span = loadSpan(b, planes, {place.first, first, place.second},
+                        layout.span);
+      },
+      [&](const BlockWalk::Step &at, ValueRange carried) {
+        return Values{step(place, line, span, at, whole, carried[0])};
+      })[0];
   if (!tail)
     return sum;
-  Value block = b.index(whole);
+  const BlockWalk::Step last{b.index(walk.count()), {}, {}, {}};
   if (slices == 1)
-    return step(place, line, block, {}, tail, sum);
+    return step(place, line, {}, last, tail, sum);
   return b.choose(
-      b.equal(slice, b.index(whole % slices)),
-      [&] { return Values{step(place, line, block, {}, tail, sum)}; },
+      b.equal(slice, b.index(walk.count() % slices)),
+      [&] { return Values{step(place, line, {}, last, tail, sum)}; },
       [&] { return Values{sum}; })[0];
 }
 
@@ -278,6 +295,8 @@ ExpertLinearSpec::interface(const TargetProfile &profile,
       "expert_linear {0} n={1} k={2} {3} of {4}{5}{6}{7} slices {8}", info.name,
       n, k, top, experts, each ? " each" : "", combine ? " combine" : "",
       residual ? " residual" : "", slices);
+  if (!loadsSpans(*this, profile))
+    interface.key += " spans=0";
   if (of)
     interface.key += llvm::formatv(" first {0} of {1}", first, of);
   if (stride)

@@ -56,7 +56,7 @@ private:
     return sum;
   }
   void open();
-  Values step(Value at, ValueRange sums);
+  Values step(const BlockWalk::Step &at, ValueRange sums);
   void add(ArrayRef<IntegerUnit> weights, Value start, MutableArrayRef<Value> sums);
   void finish(ValueRange sums);
   void finishRounded(ValueRange sums);
@@ -72,6 +72,7 @@ private:
   struct RowSet {
     SmallVector<PlaneBinding> planes;
     Value tile; ///< clamped to the last
+    SpanWords span; ///< of the units at hand
   };
 
   KernelBuilder &b;
@@ -81,7 +82,7 @@ private:
   const BlockCodec &codec;
   sprig::quant::TensorLayout layout;
   bool dots; ///< by SPV_KHR_integer_dot_product: sums are exact either way
-  SmallVector<RowSet> rowSets;
+  std::vector<RowSet> rowSets;
   Value row, slice, firstTile, firstToken;
 };
 
@@ -96,10 +97,12 @@ void Builder::open() {
                                                          : b.f32());
       continue;
     }
-    elements.push_back(
-        bindPlanes(b, planeName, unsigned(elements.size()), layout,
-                   [&](unsigned unit) { return schedule.elementBytes(unit); },
-                   planes));
+    elements.push_back(bindPlanes(
+        b, planeName, unsigned(elements.size()), layout,
+        [&](const sprig::quant::PlaneLayout &plane) {
+          return schedule.elementBytes(plane);
+        },
+        planes));
   }
   b.open(elements);
   Value lane = b.localId();
@@ -123,18 +126,16 @@ void Builder::open() {
 }
 
 /// One step of all row sets and tokens.
-Values Builder::step(Value at, ValueRange carried) {
+Values Builder::step(const BlockWalk::Step &at, ValueRange carried) {
   Values sums(carried);
-  const unsigned steps = codec.stepsPerBlock();
-  Value block = steps == 1 ? at : b.div(at, steps), within;
-  if (steps > 1)
-    within = b.rem(at, steps);
+  const Value block = at.block;
   std::vector<SmallVector<IntegerUnit, 2>> rows;
   for (RowSet &set : rowSets) {
-    Value place = b.add(
-        b.mul(b.add(b.mul(set.tile, int64_t(layout.units)), block), 8), row);
-    UnitReader reader(b, set.planes, place);
-    rows.push_back(codec.integers(reader, within));
+    UnitReader reader(b, set.planes, {set.tile, block, row}, 0,
+                      set.span.empty() ? nullptr : &set.span, at.within);
+    rows.push_back(codec.integers(reader, at.step));
+    for (IntegerUnit &unit : rows.back())
+      hideUnseen(b, unit.groups, at.seen);
   }
   for (size_t i = 0; i < rows[0].size(); ++i) {
     SmallVector<IntegerUnit> weights;
@@ -272,11 +273,18 @@ void Builder::finishRounded(ValueRange sums) {
 
 void Builder::build() {
   open();
-  const int64_t steps = s.k / codec.blockElements() * codec.stepsPerBlock();
-  Values sums = b.loop(
-      slice, b.index(steps), b.index(schedule.split),
-      Values(at(rowSets.size(), 0), b.constant(0.0f)),
-      [&](Value at, ValueRange carried) { return step(at, carried); });
+  Values sums =
+      BlockWalk(b, codec, layout, schedule.spans, slice, schedule.split)
+          .run(
+              Values(at(rowSets.size(), 0), b.constant(0.0f)),
+              [&](Value first) {
+                for (RowSet &set : rowSets)
+                  set.span = loadSpan(b, set.planes, {set.tile, first, row},
+                                      layout.span);
+              },
+              [&](const BlockWalk::Step &at, ValueRange carried) {
+                return step(at, carried);
+              });
   if (schedule.split > 1)
     sums = b.reduceAll(sums, unsigned(schedule.split), /*stride=*/8);
   if (s.yGroup)

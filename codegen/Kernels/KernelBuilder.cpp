@@ -1,5 +1,6 @@
 #include "codegen/Kernels/KernelBuilder.h"
 
+#include "codegen/Kernels/ToSpirv.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -356,9 +357,15 @@ Value KernelBuilder::shared(Type element, int64_t count) {
 void KernelBuilder::barrier() { gpu::BarrierOp::create(builder, location); }
 
 Values KernelBuilder::loop(Value lower, Value upper, Value step,
-                           ValueRange initial, LoopBody body) {
+                           ValueRange initial, LoopBody body, Rounds rounds) {
   auto loop =
       scf::ForOp::create(builder, location, lower, upper, step, initial);
+  if (rounds != Rounds::Any)
+    loop->setAttr(kLoopControl,
+                  spirv::LoopControlAttr::get(
+                      builder.getContext(), rounds == Rounds::KeepLoop
+                                                ? spirv::LoopControl::DontUnroll
+                                                : spirv::LoopControl::Unroll));
   OpBuilder::InsertionGuard guard(builder);
   // The builder adds a terminator of its own when nothing is carried.
   builder.setInsertionPointToStart(loop.getBody());

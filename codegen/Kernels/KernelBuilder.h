@@ -131,10 +131,12 @@ public:
 
   // Control flow.
   using LoopBody = function_ref<Values(Value index, ValueRange carried)>;
+  /// What a driver is told about a loop whose rounds it knows the number of.
+  enum class Rounds { Any, KeepLoop, WriteOut };
   /// for (index = lower; index < upper; index += step); returns the carried
   /// values after the last round.
   Values loop(Value lower, Value upper, Value step, ValueRange initial,
-              LoopBody body);
+              LoopBody body, Rounds rounds = Rounds::Any);
   Values loop(int64_t lower, int64_t upper, int64_t step, ValueRange initial,
               LoopBody body);
   void when(Value condition, function_ref<void()> body);

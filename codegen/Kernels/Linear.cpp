@@ -206,7 +206,7 @@ FailureOr<KernelInterface> LinearSpec::interface(const TargetProfile &profile,
       binding.role = weight + "." + std::string(plane.name);
       binding.bytes = plane.bytes;
       if (chosen->texelWeights())
-        binding.texel = chosen->elementBytes(plane.unitBytes) == 16
+        binding.texel = chosen->elementBytes(plane) == 16
                             ? TexelFormat::Rgba32Uint
                             : TexelFormat::R32Uint;
     }

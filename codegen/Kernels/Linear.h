@@ -17,15 +17,16 @@
 // Bindings, in this order: the planes of the weight in the layout tiled<rows=8>
 // (lib/Quant/Layout.h), named "weight.<plane>", or "gate.<plane>" then
 // "up.<plane>"; "x" f32 [T][K]; "gamma" f32 [K], and "factor" f32 [T] without
-// eps; "bias"; "residual"; "y" or "y0", "y1", …, or with append "table", "control", "y" (the
-// queries), "keys" and "values". x, factor, residual and y hold
-// whole tiles of `tokens` rows.
+// eps; "bias"; "residual"; "y" or "y0", "y1", …, or with append "table",
+// "control", "y" (the queries), "keys" and "values". x, factor, residual and y
+// hold whole tiles of `tokens` rows.
 //
 // Accumulation contract. The order of operations behind one y[t][n] is fixed by
 // the format, K and the schedule's `split` and `chains`, and by nothing else:
 // token tiles, row tiles and the way x reaches the lanes never change a bit.
-//   - Steps (BlockCodec.h) are dealt out to `split` slices in turn; a slice
-//   takes its steps in order.
+//   - Spans of units whose scales are loaded at once (BlockWalk), or steps of
+//   formats without, are dealt out to `split` slices in turn; a slice takes its
+//   steps in order.
 //   - Within a group of numbers with one scale, number k belongs to chain k mod
 //   `chains`; a chain starts with a product
 //     and goes on with fused multiply-adds in the order of k; chains are added
@@ -48,7 +49,7 @@
 #define SPRIG_CODEGEN_KERNELS_LINEAR_H
 
 #include "codegen/Kernels/RopeAppend.h"
-#include "lib/Quant/Format.h"
+#include "lib/Quant/Layout.h"
 
 namespace mlir::llm {
 
@@ -79,6 +80,8 @@ struct LinearSchedule {
                         ///< and 16 numbers of K, see "Matrices" above
   int64_t dots = 1; ///< products of integers by integer dot products, where the
                     ///< target has them: 1: of two tokens and more, 2: of all
+  int64_t spans = 1; ///< 1: the scales of a span of units are loaded at once,
+                     ///< before its loop (lib/Quant/Layout.h); 0: with each
   int64_t prescale = 0; ///< 1: codes keep their place in the word, x is divided
                         ///< by the power of two
 
@@ -91,13 +94,14 @@ struct LinearSchedule {
   /// Whether a choice changes the order of additions, and so the bits: it has
   /// to be one for all token tiles of a product.
   static bool changesBits(StringRef choice) {
-    return choice == "split" || choice == "chains" || choice == "matrix";
+    return choice == "split" || choice == "spans" || choice == "chains" ||
+           choice == "matrix";
   }
 
   bool texelWeights() const { return texels & 1; }
   bool texelX() const { return texels & 2; }
   /// Bytes of a plane that one load fetches: 16, 8 or 4.
-  unsigned elementBytes(unsigned unitBytes) const;
+  unsigned elementBytes(const sprig::quant::PlaneLayout &plane) const;
 };
 
 /// Tokens, rows and numbers of K of a cooperative matrix.

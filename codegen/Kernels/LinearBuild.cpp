@@ -30,11 +30,13 @@ void LinearKernel::open() {
     StringRef role = known.role;
     auto [weight, planeName] = role.split('.');
     elements.push_back(
-        planeName.empty()
-            ? otherElement(unsigned(elements.size()), quads)
-            : bindPlanes(b, planeName, unsigned(elements.size()), layout,
-                         [&](unsigned unit) { return schedule.elementBytes(unit); },
-                         planes));
+        planeName.empty() ? otherElement(unsigned(elements.size()), quads)
+                          : bindPlanes(
+                                b, planeName, unsigned(elements.size()), layout,
+                                [&](const sprig::quant::PlaneLayout &plane) {
+                                  return schedule.elementBytes(plane);
+                                },
+                                planes));
   }
   b.open(elements);
 
@@ -163,16 +165,21 @@ void LinearKernel::addSquares(XChunk &x, unsigned token,
   squares = b.add(squares, x.squares(token));
 }
 
-std::vector<LinearKernel::Chunks> LinearKernel::decode(Value block,
-                                                       Value stepOfBlock,
-                                                       unsigned count) {
-  Value unit = b.mul(block, codec.unitsPerBlock());
+void LinearKernel::openSpan(Value firstUnit) {
+  for (RowSet &set : rowSets)
+    set.span = loadSpan(b, set.planes, {set.tile, firstUnit, row}, layout.span);
+}
+
+std::vector<LinearKernel::Chunks>
+LinearKernel::decode(const BlockWalk::Step &at, unsigned count) {
+  Value unit = b.mul(at.block, codec.unitsPerBlock());
   std::vector<Chunks> rows;
   for (RowSet &set : rowSets) {
-    Value first = b.add(
-        b.mul(b.add(b.mul(set.tile, int64_t(layout.units)), unit), 8), row);
-    UnitReader reader(b, set.planes, first, binding(kTableRole));
-    rows.push_back(codec.decode(reader, stepOfBlock, count));
+    UnitReader reader(b, set.planes, {set.tile, unit, row}, binding(kTableRole),
+                      set.span.empty() ? nullptr : &set.span, at.within);
+    rows.push_back(codec.decode(reader, at.step, count));
+    for (WeightChunk &chunk : rows.back())
+      hideUnseen(b, chunk.groups, at.seen);
   }
   return rows;
 }
@@ -185,16 +192,17 @@ Value LinearKernel::offsetOf(const WeightChunk &chunk, Value block) {
 }
 
 /// One step of all row sets and tokens.
-Values LinearKernel::step(Value block, Value stepOfBlock, unsigned count,
+Values LinearKernel::step(const BlockWalk::Step &at, unsigned count,
                           ValueRange carried) {
   Values sums(carried);
-  std::vector<Chunks> rows = decode(block, stepOfBlock, count);
+  std::vector<Chunks> rows = decode(at, count);
   for (unsigned c = 0; c < rows[0].size(); ++c) {
     SmallVector<WeightChunk> chunks;
     for (auto &set : rows)
       chunks.push_back(set[c]);
     bool direct = schedule.x == LinearSchedule::X::Direct;
-    XChunk x(*source, offsetOf(chunks[0], block), chunks[0].count, c);
+    XChunk x(*source, offsetOf(chunks[0], at.block), chunks[0].count, c,
+             at.seen);
     x.load(0);
     if (spec.tokens > 1 && !direct)
       for (WeightChunk &chunk : chunks) {
@@ -213,28 +221,27 @@ Values LinearKernel::step(Value block, Value stepOfBlock, unsigned count,
 }
 
 Values LinearKernel::mainLoop() {
-  int64_t steps = codec.stepsPerBlock();
-  int64_t whole = spec.k / codec.blockElements() * steps;
-  unsigned tail =
-      unsigned(spec.k % codec.blockElements()); // plain formats only
-  Values zeros(at(rowSets.size() + spec.ownFactor(), 0), b.constant(0.0f));
-  Values sums = zeros;
-  if (whole) // drivers need not see a loop without rounds
-    sums = b.loop(schedule.split == 1 ? b.index(0) : slice, b.index(whole),
-                  b.index(schedule.split), zeros,
-                  [&](Value i, ValueRange carried) {
-                    Value block = steps == 1 ? i : b.div(i, steps);
-                    return step(block, steps == 1 ? Value() : b.rem(i, steps),
-                                codec.blockElements(), carried);
-                  });
+  const unsigned whole = codec.blockElements();
+  const BlockWalk walk(b, codec, layout, schedule.spans, slice, schedule.split);
+  Values sums = walk.run(
+      Values(at(rowSets.size() + spec.ownFactor(), 0), b.constant(0.0f)),
+      [&](Value first) { openSpan(first); },
+      [&](const BlockWalk::Step &at, ValueRange carried) {
+        return step(at, whole, carried);
+      },
+      // One token has few registers and little code: loads of a whole span are
+      // under way at once.
+      spec.tokens == 1 ? KernelBuilder::Rounds::WriteOut
+                       : KernelBuilder::Rounds::KeepLoop);
+  unsigned tail = unsigned(spec.k % whole); // plain formats only
   if (!tail)
     return sums;
-  Value block = b.index(whole);
+  const BlockWalk::Step last{b.index(walk.count()), {}, {}, {}};
   if (schedule.split == 1)
-    return step(block, {}, tail, sums);
+    return step(last, tail, sums);
   return b.choose(
-      b.equal(slice, b.index(whole % schedule.split)),
-      [&] { return step(block, {}, tail, sums); }, [&] { return sums; });
+      b.equal(slice, b.index(walk.count() % schedule.split)),
+      [&] { return step(last, tail, sums); }, [&] { return sums; });
 }
 
 void LinearKernel::addSlices(Values &sums) {

@@ -26,6 +26,7 @@ private:
   struct RowSet {
     SmallVector<PlaneBinding> planes;
     Value tile; ///< clamped to the last
+    SpanWords span; ///< of the units at hand
   };
 
   void open();
@@ -37,8 +38,9 @@ private:
   /// The same by cooperative matrices: LinearMatrix.cpp.
   Values matrixLoop();
   using Chunks = SmallVector<WeightChunk, 2>;
+  void openSpan(Value firstUnit);
   /// The chunks of one step, of every row set.
-  std::vector<Chunks> decode(Value block, Value stepOfBlock, unsigned count);
+  std::vector<Chunks> decode(const BlockWalk::Step &at, unsigned count);
   /// Of the chunk's first number in a row of x.
   Value offsetOf(const WeightChunk &chunk, Value block);
   /// The quads of x that one lane brings to shared memory: each belongs to one
@@ -50,7 +52,7 @@ private:
   void stageX(ArrayRef<XItem> items, Value lane, Value offset, unsigned count,
               Value shared);
   void stageRow(const WeightChunk &chunk, Value line, Value shared);
-  Values step(Value block, Value stepOfBlock, unsigned count, ValueRange sums);
+  Values step(const BlockWalk::Step &at, unsigned count, ValueRange sums);
   /// Adds a chunk's products to the sums. Token by token, few sums are alive at
   /// once and x comes by exchange; number by number, few numbers are.
   void byToken(ArrayRef<WeightChunk> rows, XChunk &x,
@@ -84,7 +86,7 @@ private:
   Value row, slice; ///< of this lane, within its tile and its set
   Value set;        ///< of lanes, which share row tiles
   Value firstToken; ///< of the workgroup
-  SmallVector<RowSet> rowSets;
+  std::vector<RowSet> rowSets;
   std::unique_ptr<XSource> source;
 };
 

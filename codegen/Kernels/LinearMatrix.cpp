@@ -165,34 +165,33 @@ Values LinearKernel::matrixLoop() {
     }
     return sums;
   };
-  auto body = [&](Value block, Value stepOfBlock, unsigned count,
+  auto body = [&](const BlockWalk::Step &at, unsigned count,
                   ValueRange carried) {
     Values sums(carried);
-    std::vector<Chunks> rows = decode(block, stepOfBlock, count);
+    std::vector<Chunks> rows = decode(at, count);
     for (unsigned c = 0; c < rows[0].size(); ++c) {
       b.barrier(); // what is there has been multiplied
       for (auto [r, chunks] : llvm::enumerate(rows))
         stageRow(chunks[c],
                  b.mul(b.add(firstLine, lineOf(r)), kLine), weights);
-      stageX(items, lane, offsetOf(rows[0][c], block), rows[0][c].count, x);
+      stageX(items, lane, offsetOf(rows[0][c], at.block), rows[0][c].count, x);
       b.barrier();
       sums = multiply(sums);
     }
     return sums;
   };
-  const int64_t steps = codec.stepsPerBlock(),
-                whole = spec.k / codec.blockElements() * steps;
   Values sums;
   for (int64_t i = 0; i < down * across; ++i)
     sums.push_back(b.zeroMatrix());
-  if (whole)
-    sums = b.loop(0, whole, 1, sums, [&](Value i, ValueRange carried) {
-      return body(steps == 1 ? i : b.div(i, steps),
-                  steps == 1 ? Value() : b.rem(i, steps),
-                  codec.blockElements(), carried);
-    });
-  if (unsigned tail = unsigned(spec.k % codec.blockElements()))
-    sums = body(b.index(whole), {}, tail, sums);
+  const unsigned whole = codec.blockElements();
+  const BlockWalk walk(b, codec, layout, schedule.spans, slice, /*split=*/1);
+  sums = walk.run(
+      sums, [&](Value first) { openSpan(first); },
+      [&](const BlockWalk::Step &at, ValueRange carried) {
+        return body(at, whole, carried);
+      });
+  if (unsigned tail = unsigned(spec.k % whole))
+    sums = body({b.index(walk.count()), {}, {}, {}}, tail, sums);
 
   // A lane takes the sums of its own rows.
   Value firstSum = b.mul(subgroup, shapes.tokens * shapes.sumLine());

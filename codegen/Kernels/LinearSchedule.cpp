@@ -32,6 +32,7 @@ FailureOr<LinearSchedule> LinearSchedule::from(const ScheduleValues &choices,
                  {"texels", &schedule.texels, {0, 1, 2, 3}},
                  {"matrix", &schedule.matrix, {0, 1}},
                  {"dots", &schedule.dots, {0, 1, 2}},
+                 {"spans", &schedule.spans, {0, 1}},
                  {"prescale", &schedule.prescale, {0, 1}}};
   for (const auto &[name, value] : choices) {
     if (name == "x") {
@@ -88,20 +89,23 @@ FailureOr<LinearSchedule> LinearSchedule::from(const ScheduleValues &choices,
   return schedule;
 }
 
-unsigned LinearSchedule::elementBytes(unsigned unitBytes) const {
-  if (texelWeights())
-    return unitBytes % 16 == 0 ? 16 : 4;
-  return planeElementBytes(unitBytes, unsigned(load / 8));
+unsigned
+LinearSchedule::elementBytes(const sprig::quant::PlaneLayout &plane) const {
+  if (!texelWeights())
+    return planeElementBytes(plane, unsigned(load / 8), spans);
+  const unsigned bytes = plane.unitBytes * (spans ? plane.run : 1);
+  // Of a texel that holds the runs of two rows, one is picked.
+  return bytes % 16 == 0 || (spans && plane.run > 1 && bytes == 8) ? 16 : 4;
 }
 
 ScheduleValues LinearSchedule::values() const {
   StringRef way = llvm::find_if(kWays, [&](const auto &known) {
                     return known.second == x;
                   })->first;
-  return {{"x", way.str()},     {"rows", rows},     {"waves", waves},
-          {"split", split},     {"chains", chains}, {"load", load},
-          {"texels", texels},   {"prescale", prescale},
-          {"matrix", matrix},   {"dots", dots}};
+  return {{"x", way.str()},   {"rows", rows},         {"waves", waves},
+          {"split", split},   {"chains", chains},     {"load", load},
+          {"texels", texels}, {"prescale", prescale}, {"matrix", matrix},
+          {"dots", dots},     {"spans", spans}};
 }
 
 std::string LinearSchedule::key() const {
@@ -112,6 +116,8 @@ std::string LinearSchedule::key() const {
       llvm::formatv("x={0} rows={1} waves={2} split={3} chains={4} load={5} "
                     "texels={6} prescale={7}",
                     way, rows, waves, split, chains, load, texels, prescale);
+  if (!spans)
+    text += " spans=0";
   if (dots != 1)
     text += " dots=" + std::to_string(dots);
   return matrix ? text + " matrix" : text;

@@ -146,7 +146,8 @@ Value XChunk::squares(unsigned token) {
   Values x = exchanged() ? fetch(token).plain : quadOfX(token, source.quad);
   for (Value &number : x)
     number = b.mul(number, number);
-  return b.add(b.add(x[0], x[1]), b.add(x[2], x[3]));
+  Value sum = b.add(b.add(x[0], x[1]), b.add(x[2], x[3]));
+  return seen ? b.select(seen, sum, b.constant(0.0f)) : sum;
 }
 
 Value XChunk::spread(Value laneValue, unsigned lane) {

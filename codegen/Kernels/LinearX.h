@@ -42,9 +42,12 @@ private:
 class XChunk {
 public:
   /// `offset`: of the chunk's first number in a row of x.
-  XChunk(XSource &source, Value offset, unsigned count, unsigned chunk)
-      : source(source), b(source.b), offset(offset), count(count),
-        chunk(chunk) {}
+  /// `seen`, if given: false where the chunk is not of the row, and its squares
+  /// are zero.
+  XChunk(XSource &source, Value offset, unsigned count, unsigned chunk,
+         Value seen)
+      : source(source), b(source.b), offset(offset), count(count), chunk(chunk),
+        seen(seen) {}
 
   /// Loads what number() will ask for of this token, where lanes exchange.
   void load(unsigned token) {
@@ -90,6 +93,7 @@ private:
   KernelBuilder &b;
   Value offset;
   unsigned count, chunk;
+  Value seen;
   SmallVector<Token, 16> tokens;
   DenseMap<Value, Values> gammas; ///< by quad
 };

@@ -12,6 +12,7 @@
 #include "mlir/Conversion/VectorToSPIRV/VectorToSPIRV.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SPIRV/IR/SPIRVOps.h"
 #include "mlir/Dialect/SPIRV/IR/TargetAndABI.h"
 #include "mlir/Dialect/SPIRV/Transforms/Passes.h"
@@ -117,6 +118,26 @@ void forbidContraction(ModuleOp module) {
   });
 }
 
+/// What loops say of their rounds, in the order of the text.
+SmallVector<spirv::LoopControlAttr> loopControls(ModuleOp module) {
+  SmallVector<spirv::LoopControlAttr> controls;
+  module.walk<WalkOrder::PreOrder>([&](scf::ForOp loop) {
+    controls.push_back(
+        loop->getAttrOfType<spirv::LoopControlAttr>(kLoopControl));
+  });
+  return controls;
+}
+
+/// The conversion drops attributes, but keeps the order.
+void setLoopControls(ModuleOp module,
+                     ArrayRef<spirv::LoopControlAttr> controls) {
+  module.walk<WalkOrder::PreOrder>([&](spirv::LoopOp loop) {
+    if (controls.front())
+      loop.setLoopControlAttr(controls.front());
+    controls = controls.drop_front();
+  });
+}
+
 /// Tells the driver which buffers a kernel only reads.
 void markReadOnly(ModuleOp module, const KernelInterface &interface) {
   auto unit = UnitAttr::get(module.getContext());
@@ -158,6 +179,7 @@ LogicalResult convertToSpirv(ModuleOp module, const TargetProfile &profile,
   ub::populateUBToSPIRVConversionPatterns(types, patterns);
   patterns.add<FmaPattern>(types, context);
 
+  const SmallVector<spirv::LoopControlAttr> controls = loopControls(module);
   std::unique_ptr<ConversionTarget> target =
       SPIRVConversionTarget::get(environment);
   SmallVector<Operation *> kernels;
@@ -167,6 +189,7 @@ LogicalResult convertToSpirv(ModuleOp module, const TargetProfile &profile,
     return module.emitError()
            << "kernel '" << kernel << "' does not convert to SPIR-V";
   forbidContraction(module);
+  setLoopControls(module, controls);
 
   PassManager pipeline(context, ModuleOp::getOperationName());
   OpPassManager &nested = pipeline.nest<spirv::ModuleOp>();

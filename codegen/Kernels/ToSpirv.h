@@ -9,6 +9,10 @@
 
 namespace mlir::llm {
 
+/// The attribute of an scf.for with a #spirv.loop_control for what becomes of
+/// it.
+inline constexpr llvm::StringLiteral kLoopControl = "sprig.loop_control";
+
 /// Replaces the gpu.module in `module` by a spirv.module for `profile`. A
 /// capability that the profile lacks is an error that names it and the kernel.
 LogicalResult convertToSpirv(ModuleOp module, const TargetProfile &profile,

@@ -54,8 +54,46 @@ size_t sourceStride(const TensorLayout &layout, const PlaneLayout &plane) {
 /// Units of a row that are whole in the source; a plain row may end within a
 /// unit.
 size_t wholeUnits(const TensorLayout &layout, const PlaneLayout &plane) {
-  return info(layout.format).isPlanar ? plane.units
+  return info(layout.format).isPlanar ? plane.pieces
                                       : layout.K / layout.unitElements;
+}
+
+/// Blocks whose scales are worth loading several of at once are small ones.
+constexpr uint32_t kSpanElements = 64;
+
+/// As many units as make a load of 8 bytes of scales of 2 or 4 bytes; where
+/// units share scales, those that do, at most four.
+uint32_t spanOf(const FormatInfo &format) {
+  if (format.isPlain() || format.blockElements > kSpanElements)
+    return 1;
+  uint32_t small = 0, shared = 4;
+  for (const Plane &plane : format.planes) {
+    if (plane.share == 1 && plane.bytes < 8)
+      small = std::max(small, plane.bytes == 2   ? 4u
+                              : plane.bytes == 4 ? 2u
+                                                 : 1u);
+    if (plane.share > 1)
+      shared = std::min(shared, plane.share & (~plane.share + 1));
+  }
+  return small ? small : shared;
+}
+
+/// Pieces of a plane that lie side by side.
+uint32_t runOf(const Plane &plane, uint32_t span) {
+  const bool whole =
+      plane.share && plane.share < span && span % plane.share == 0;
+  return whole && plane.bytes < 8 ? span / plane.share : 1;
+}
+
+/// Calls copy(first piece, offset of it in the row's tile, stride there, count)
+/// for the pieces of a row that have the same place in their run.
+template <typename Copy>
+void eachPlaceInRun(const PlaneLayout &plane, size_t rows, size_t count,
+                    Copy copy) {
+  const size_t stride = rows * plane.run * plane.unitBytes;
+  for (size_t i = 0; i < plane.run && i < count; ++i)
+    copy(i, i * plane.unitBytes, stride,
+         (count - i + plane.run - 1) / plane.run);
 }
 
 } // namespace
@@ -81,17 +119,20 @@ TensorLayout describe(Format format, size_t N, size_t K, TiledLayout tiled) {
       row.isPlain() ? kPlainUnitBytes / row.blockBytes : row.blockElements;
   layout.units = (K + layout.unitElements - 1) / layout.unitElements;
   layout.rowBytes = row.rowBytes(K);
+  layout.span = spanOf(row);
   size_t offset = 0, inRow = 0;
   for (const Plane &plane : row.planes) {
     const uint32_t unitBytes =
         row.isPlain() ? uint32_t(kPlainUnitBytes) : plane.bytes;
-    const size_t units = plane.pieces(layout.units);
+    const uint32_t run = row.isPlain() ? 1 : runOf(plane, layout.span);
+    const size_t pieces = plane.pieces(layout.units),
+                 units = alignUp(pieces, run);
     const size_t bytes = layout.tiles * units * layout.rows * unitBytes;
     layout.planes.push_back({plane.name, offset, bytes,
                              row.isPlanar ? inRow : plane.offset, unitBytes,
-                             units, plane.share});
+                             pieces, units, plane.share, run});
     offset += alignUp(bytes, kPlaneAlignment);
-    inRow += units * unitBytes;
+    inRow += pieces * unitBytes;
   }
   layout.bytes = offset;
   return layout;
@@ -102,28 +143,36 @@ void relayoutPlane(const TensorLayout &layout, const PlaneLayout &plane,
                    std::byte *dst) {
   assert(firstRow % layout.rows == 0);
   assert(firstRow + rowCount == layout.N || rowCount % layout.rows == 0);
-  const size_t lanesBytes = size_t(layout.rows) * plane.unitBytes;
   const size_t stride = sourceStride(layout, plane),
                whole = wholeUnits(layout, plane);
+  const size_t tileBytes = layout.tileBytes(plane),
+               runBytes = size_t(plane.run) * plane.unitBytes;
+  const auto placeOf = [&](size_t row) {
+    return dst + row / layout.rows * tileBytes + row % layout.rows * runBytes;
+  };
+  const auto zero = [&](std::byte *to,
+                        size_t first) { // to the end of the row's last run
+    for (size_t piece = first; piece < plane.units; ++piece)
+      std::memset(to + piece / plane.run * layout.rows * runBytes +
+                      piece % plane.run * plane.unitBytes,
+                  0, plane.unitBytes);
+  };
   for (size_t row = 0; row < rowCount; ++row) {
     const std::byte *from = src + row * layout.rowBytes + plane.sourceOffset;
-    std::byte *to = dst + row / layout.rows * plane.units * lanesBytes +
-                    row % layout.rows * plane.unitBytes;
-    copyStrided(from, stride, to, lanesBytes, plane.unitBytes, whole);
-    if (whole != plane.units) { // the end of a plain row
-      const size_t rest = layout.rowBytes - whole * stride;
-      std::byte *last = to + whole * lanesBytes;
-      std::memset(last, 0, plane.unitBytes);
-      std::memcpy(last, from + whole * stride, rest);
-    }
+    std::byte *to = placeOf(row);
+    eachPlaceInRun(plane, layout.rows, whole,
+                   [&](size_t first, size_t offset, size_t run, size_t count) {
+                     copyStrided(from + first * stride, stride * plane.run,
+                                 to + offset, run, plane.unitBytes, count);
+                   });
+    zero(to, whole);
+    if (whole != plane.pieces) // the end of a plain row
+      std::memcpy(to + whole * layout.rows * runBytes, from + whole * stride,
+                  layout.rowBytes - whole * stride);
   }
   // Rows past N in the last tile.
-  for (size_t row = rowCount; row % layout.rows != 0; ++row) {
-    std::byte *to = dst + row / layout.rows * plane.units * lanesBytes +
-                    row % layout.rows * plane.unitBytes;
-    for (size_t unit = 0; unit < plane.units; ++unit)
-      std::memset(to + unit * lanesBytes, 0, plane.unitBytes);
-  }
+  for (size_t row = rowCount; row % layout.rows != 0; ++row)
+    zero(placeOf(row), 0);
 }
 
 void relayoutRows(const TensorLayout &layout, const std::byte *src,
@@ -139,13 +188,18 @@ void unlayoutRows(const TensorLayout &layout, const std::byte *src,
   for (const PlaneLayout &plane : layout.planes) {
     const size_t stride = sourceStride(layout, plane),
                  whole = wholeUnits(layout, plane);
-    const size_t lanesBytes = size_t(layout.rows) * plane.unitBytes;
     for (size_t row = 0; row < rowCount; ++row) {
       const std::byte *from = src + layout.offsetOf(plane, firstRow + row, 0);
       std::byte *to = dst + row * layout.rowBytes + plane.sourceOffset;
-      copyStrided(from, lanesBytes, to, stride, plane.unitBytes, whole);
-      if (whole != plane.units)
-        std::memcpy(to + whole * stride, from + whole * lanesBytes,
+      eachPlaceInRun(
+          plane, layout.rows, whole,
+          [&](size_t first, size_t offset, size_t run, size_t count) {
+            copyStrided(from + offset, run, to + first * stride,
+                        stride * plane.run, plane.unitBytes, count);
+          });
+      if (whole != plane.pieces)
+        std::memcpy(to + whole * stride,
+                    src + layout.offsetOf(plane, firstRow + row, whole),
                     layout.rowBytes - whole * stride);
     }
   }

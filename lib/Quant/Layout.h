@@ -9,11 +9,21 @@
 //
 // A unit is one block; for plain formats it is kPlainUnitBytes of neighbouring
 // elements of a row (4 f32, 8 f16), so that an invocation loads whole vectors.
-// Where units share bytes of a plane (the scale of a group of several units), the
-// plane has as many fewer. Rows past N and elements past K are zero bytes. Planes start at multiples of
-// kPlaneAlignment; the last plane is padded to it, so tensors can follow each
-// other. With rows = 1 a plain tensor whose rows are whole units (or that has
-// one row) keeps its bytes unchanged: the layout of vectors.
+// Where units share bytes of a plane (the scale of a group of several units),
+// the plane has as many fewer.
+//
+// Pieces of a plane that are smaller than a load should be (scales of 2 or 4
+// bytes) lie `run` neighbours of a row side by side, so that one load fetches
+// those of a whole span of units:
+//
+//   plane p:  [ceil(N / rows)] [ceil(pieces of a row / run)] [rows] [run] [unit
+//   bytes of p]
+//
+// Rows past N, elements past K and pieces past the last are zero bytes. Planes
+// start at multiples of kPlaneAlignment; the last plane is padded to it, so
+// tensors can follow each other. With rows = 1 a plain tensor whose rows are
+// whole units (or that has one row) keeps its bytes unchanged: the layout of
+// vectors.
 //
 // It is a permutation of bytes and the padding is known: unlayoutRows gives
 // back the source exactly.
@@ -43,9 +53,11 @@ struct PlaneLayout {
   size_t bytes;         ///< of all tiles, without padding to kPlaneAlignment
   size_t sourceOffset;  ///< of the plane's first bytes in a source row
   uint32_t unitBytes;   ///< bytes of a unit in this plane
-  size_t units;         ///< of a row in this plane; fewer than the tensor's
-                        ///< where some share their bytes
+  size_t pieces;        ///< of a row in this plane; fewer than the tensor's
+                        ///< units where some share their bytes
+  size_t units;         ///< the same, up to a multiple of `run`
   uint32_t share = 1;   ///< units of the tensor to one of the plane; 0: all
+  uint32_t run = 1;     ///< neighbours that lie side by side
 };
 
 /// The layout of one [N, K] tensor.
@@ -56,6 +68,8 @@ struct TensorLayout {
   size_t tiles;        ///< ceil(N / rows)
   size_t units;        ///< of a row
   size_t unitElements; ///< numbers in a unit
+  uint32_t span;       ///< units whose small pieces one load of each plane
+                       ///< fetches: 1, 2 or 4; spans start at multiples of it
   size_t rowBytes;     ///< of a source row
   size_t bytes;        ///< of the tensor, a multiple of kPlaneAlignment
   std::vector<PlaneLayout> planes;
@@ -63,11 +77,12 @@ struct TensorLayout {
   size_t tileBytes(const PlaneLayout &plane) const {
     return plane.units * rows * plane.unitBytes;
   }
-  /// Byte offset, within the tensor, of the bytes that are unit `unit` of
+  /// Byte offset, within the tensor, of the bytes that are piece `unit` of
   /// `plane` in row `row`.
   size_t offsetOf(const PlaneLayout &plane, size_t row, size_t unit) const {
-    return plane.offset +
-           ((row / rows * plane.units + unit) * rows + row % rows) *
+    return plane.offset + row / rows * tileBytes(plane) +
+           ((unit / plane.run * rows + row % rows) * plane.run +
+            unit % plane.run) *
                plane.unitBytes;
   }
   /// The plane of that name, or null.

@@ -104,14 +104,34 @@ TEST(Linear, FormatsOfGroupsAgreeWithDoublePrecision) {
 /// five bits too, whose units have an odd number of words.
 TEST(Linear, CodesOfGroupsAreLoadedEightBytesAtATime) {
   for (Format format : groupFormats())
-    EXPECT_GE(planeElementBytes(quant::describe(format, 8, 128).planes[0].unitBytes), 8u)
+    EXPECT_GE(planeElementBytes(quant::describe(format, 8, 128).planes[0]), 8u)
         << quant::info(format).name;
-  EXPECT_EQ(planeElementBytes(12), 8u);
-  EXPECT_EQ(planeElementBytes(20, 8), 8u);
-  EXPECT_EQ(planeElementBytes(12, 4), 4u);
-  EXPECT_EQ(planeElementBytes(4), 4u);
-  EXPECT_EQ(planeElementBytes(2), 4u);
-  EXPECT_EQ(planeElementBytes(32), 16u);
+  const auto bytes = [](uint32_t unit, unsigned widest = 16, uint32_t run = 1) {
+    quant::PlaneLayout plane{};
+    plane.unitBytes = unit, plane.run = run;
+    return planeElementBytes(plane, widest);
+  };
+  EXPECT_EQ(bytes(12), 8u);
+  EXPECT_EQ(bytes(20, 8), 8u);
+  EXPECT_EQ(bytes(12, 4), 4u);
+  EXPECT_EQ(bytes(4), 4u);
+  EXPECT_EQ(bytes(2), 4u);
+  EXPECT_EQ(bytes(32), 16u);
+  EXPECT_EQ(bytes(4, 16, 2), 8u);
+  EXPECT_EQ(bytes(2, 16, 4), 8u);
+  EXPECT_EQ(bytes(4, 16, 4), 16u);
+  EXPECT_EQ(bytes(1, 16, 4), 4u);
+}
+
+/// And scales, of formats whose blocks are small: those of several units in one
+/// load.
+TEST(Linear, ScalesAreLoadedEightBytesAtATime) {
+  for (Format format : {Format::Q4_0, Format::Q4_1, Format::Q5_0, Format::Q5_1,
+                        Format::Q8_0, Format::IQ4_NL, Format::NVFP4})
+    for (const quant::PlaneLayout &plane :
+         quant::describe(format, 8, 256).planes)
+      EXPECT_GE(planeElementBytes(plane), 8u)
+          << quant::info(format).name << " " << plane.name;
 }
 
 /// A weight alone is its own product with one: to the last bit what the

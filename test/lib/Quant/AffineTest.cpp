@@ -198,7 +198,7 @@ TEST(AffineTest, CodesChooseFromTheBookOfTheirRow) {
   }
 }
 
-/// The tiled layout only moves bytes, and pads rows alone.
+/// The tiled layout only moves bytes, and pads rows and runs alone.
 TEST(AffineTest, LayoutsRoundTrip) {
   std::mt19937 random(2);
   std::vector<AffineFormat> formats = all();
@@ -217,8 +217,10 @@ TEST(AffineTest, LayoutsRoundTrip) {
       ASSERT_EQ(back, source);
       const size_t rows = (N + 7) / 8 * 8;
       size_t bytes = 0;
-      for (const PlaneLayout &plane : layout.planes)
-        bytes += plane.bytes;
+      for (const PlaneLayout &plane : layout.planes) {
+        bytes += plane.bytes - rows * (plane.units - plane.pieces) * plane.unitBytes;
+        EXPECT_LT(plane.units - plane.pieces, plane.run);
+      }
       EXPECT_EQ(bytes, rows * layout.rowBytes);
     }
   }
@@ -234,6 +236,22 @@ TEST(AffineTest, SharedPlanesHaveAPieceForSeveralUnits) {
   EXPECT_EQ(zeros.units, 3u);
   EXPECT_EQ(zeros.share, 4u);
   EXPECT_EQ(layout.offsetOf(scales, 9, 4), scales.offset + ((1 * 5 + 4) * 8 + 1) * 2);
+  EXPECT_EQ(layout.span, 2u); // one scale for both units
+}
+
+/// Scales of single units lie side by side, and so do zero points, of which there are half as many.
+TEST(AffineTest, ScalesOfUnitsLieInRuns) {
+  const TensorLayout layout = describe(*formatOf({4, Kind::Zero, Scale::F16, 32}), 10, 288);
+  const PlaneLayout &scales = *layout.plane("scales"), &zeros = *layout.plane("zeros");
+  EXPECT_EQ(layout.span, 4u);
+  EXPECT_EQ(scales.run, 4u);
+  EXPECT_EQ(scales.pieces, 9u);
+  EXPECT_EQ(scales.units, 12u);
+  EXPECT_EQ(zeros.run, 2u);
+  EXPECT_EQ(zeros.pieces, 5u);
+  EXPECT_EQ(zeros.units, 6u);
+  EXPECT_EQ(layout.offsetOf(scales, 9, 6), scales.offset + (8 * 12 + (1 * 8 + 1) * 4 + 2) * 2);
+  EXPECT_EQ(layout.offsetOf(zeros, 9, 3), zeros.offset + 8 * 6 + (1 * 8 + 1) * 2 + 1);
 }
 
 } // namespace

@@ -72,7 +72,7 @@ TEST(LayoutTest, RangesOfRowsAndPlanesMakeTheSameBytes) {
 }
 
 /// The placement that kernels compute: [tile][block][row of the tile][bytes of
-/// the plane].
+/// the plane], and of scales [tile][two blocks][row of the tile][block][bytes].
 TEST(LayoutTest, PlacesQ4_1AsDocumented) {
   const size_t N = 10, K = 64;
   const TensorLayout layout = describe(Format::Q4_1, N, K);
@@ -85,6 +85,8 @@ TEST(LayoutTest, PlacesQ4_1AsDocumented) {
   EXPECT_EQ(codes.bytes, 2 * 2 * 8 * 16u);
   EXPECT_EQ(layout.bytes, 256 + 512u);
   EXPECT_EQ(layout.offsetOf(codes, 9, 1), 256 + ((1 * 2 + 1) * 8 + 1) * 16u);
+  EXPECT_EQ(layout.span, 2u);
+  EXPECT_EQ(layout.offsetOf(scales, 9, 1), ((1 * 1 * 8 + 1) * 2 + 1) * 4u);
 
   const auto source = randomBytes(N * layout.rowBytes);
   std::vector<std::byte> tiled(layout.bytes, std::byte(0xee));
