@@ -65,6 +65,12 @@ private:
                  sums[at(size_t(schedule.rows + rowSet), token)]);
   }
   unsigned binding(StringRef role) const { return interface.indexOf(role); }
+  /// Rows that are rounded together lie side by side.
+  Value tileOf(int64_t r) {
+    return s.yGroup ? b.add(firstTile, r)
+                    : s.inFloats().tileOf(b, schedule, set, r,
+                                          interface.groups[2].fixed > 1);
+  }
   size_t at(size_t rowSet, int64_t token) const {
     return rowSet * size_t(s.tokens) + size_t(token);
   }
@@ -83,7 +89,7 @@ private:
   sprig::quant::TensorLayout layout;
   bool dots; ///< by SPV_KHR_integer_dot_product: sums are exact either way
   std::vector<RowSet> rowSets;
-  Value row, slice, firstTile, firstToken;
+  Value row, slice, set, firstTile, firstToken;
 };
 
 void Builder::open() {
@@ -113,6 +119,7 @@ void Builder::open() {
     group = b.add(b.mul(b.groupId(2), interface.groups[0].fixed), group);
   Value set = b.add(b.mul(group, schedule.waves),
                     b.div(lane, 8 * schedule.split));
+  this->set = set;
   firstTile = b.mul(set, schedule.rows);
   firstToken = b.mul(b.groupId(1), s.tokens);
   const size_t perWeight = layout.planes.size();
@@ -121,7 +128,7 @@ void Builder::open() {
       RowSet &rows = rowSets.emplace_back();
       rows.planes.assign(planes.begin() + weight * perWeight,
                          planes.begin() + (weight + 1) * perWeight);
-      rows.tile = b.min(b.add(firstTile, r), b.index(s.tiles() - 1));
+      rows.tile = b.min(tileOf(r), b.index(s.tiles() - 1));
     }
 }
 
@@ -208,7 +215,7 @@ void Builder::add(ArrayRef<IntegerUnit> weights, Value at, MutableArrayRef<Value
 
 void Builder::finish(ValueRange sums) {
   for (int64_t r = 0; r < schedule.rows; ++r) {
-    Value column = b.add(b.mul(b.add(firstTile, r), 8), row);
+    Value column = b.add(b.mul(tileOf(r), 8), row);
     b.when(b.less(column, s.n), [&] {
       for (int64_t token = 0; token < s.tokens; ++token) {
         Value value = sums[at(size_t(r), token)];

@@ -147,6 +147,17 @@ struct LinearSpec {
   static int64_t tilesPerGroup(const LinearSchedule &schedule) {
     return schedule.rows * schedule.waves;
   }
+  /// Sets of lanes that share row tiles, of all workgroups.
+  int64_t setsOf(const LinearSchedule &schedule) const {
+    const int64_t group = tilesPerGroup(schedule);
+    return (tiles() + group - 1) / group * schedule.waves;
+  }
+  /// Row tile `r` of set `set`. A set's tiles lie far apart, and those of the next
+  /// set next to them: each is a stream through memory of its own, which is what
+  /// processors fetch ahead; of several in one page they lose track. `folded`:
+  /// there may be more sets than setsOf().
+  Value tileOf(KernelBuilder &b, const LinearSchedule &schedule, Value set,
+               int64_t r, bool folded) const;
   /// Sets the workgroup and how many of them there are.
   void spread(const LinearSchedule &schedule, const TargetProfile &profile,
               KernelInterface &interface) const;

@@ -42,14 +42,13 @@ void LinearAppend::bind(const RopeAppendSpec &append, TexelFormat single,
 
 Value LinearAppend::tile(KernelBuilder &b, const RopeAppendSpec &append,
                          const LinearSchedule &schedule, Value set, int64_t r) {
-  if (append.dims == 0 || append.interleaved)
-    return b.add(b.mul(set, schedule.rows), r);
-  // Half of the lane's tiles from each half of a head.
+  // Half of the lane's tiles from each half of a head, as far apart as they can
+  // be there (LinearSpec::tileOf).
   const int64_t halfTiles = append.headSize / 16, halfRows = schedule.rows / 2;
   const int64_t sets = halfTiles / halfRows;
-  Value first = b.add(b.mul(b.div(set, sets), 2 * halfTiles),
-                      b.mul(b.rem(set, sets), halfRows));
-  return b.add(first, r < halfRows ? r : halfTiles + r - halfRows);
+  Value first =
+      b.add(b.mul(b.div(set, sets), 2 * halfTiles), b.rem(set, sets));
+  return b.add(first, r / halfRows * halfTiles + r % halfRows * sets);
 }
 
 LinearAppend::LinearAppend(KernelBuilder &builder, const RopeAppendSpec &spec,

@@ -80,9 +80,9 @@ Type LinearKernel::otherElement(unsigned binding, bool quads) {
 }
 
 Value LinearKernel::tileOf(int64_t r) {
-  if (spec.append)
+  if (spec.append && spec.append->dims && !spec.append->interleaved)
     return LinearAppend::tile(b, *spec.append, schedule, set, r);
-  return b.add(b.mul(set, schedule.rows), r);
+  return spec.tileOf(b, schedule, set, r, interface.groups[2].fixed > 1);
 }
 
 Value LinearKernel::biasOf(int64_t r) {
@@ -344,6 +344,14 @@ void LinearKernel::build() {
   else
     b.when(b.equal(slice, b.index(0)), end);
   b.close();
+}
+
+Value LinearSpec::tileOf(KernelBuilder &b, const LinearSchedule &schedule,
+                         Value set, int64_t r, bool folded) const {
+  const int64_t sets = setsOf(schedule);
+  Value tile = b.add(set, r * sets);
+  // Sets past the last would take the tiles of others.
+  return folded ? b.select(b.less(set, sets), tile, b.index(tiles())) : tile;
 }
 
 void LinearSpec::build(KernelBuilder &builder,

@@ -184,9 +184,9 @@ Values LinearKernel::matrixLoop() {
   for (int64_t i = 0; i < down * across; ++i)
     sums.push_back(b.zeroMatrix());
   const unsigned whole = codec.blockElements();
-  const BlockWalk walk(b, codec, layout, schedule.spans, slice, /*split=*/1);
+  const BlockWalk walk(b, codec, layout, /*spans=*/false, slice, /*split=*/1);
   sums = walk.run(
-      sums, [&](Value first) { openSpan(first); },
+      sums, [](Value) {},
       [&](const BlockWalk::Step &at, ValueRange carried) {
         return body(at, whole, carried);
       });
