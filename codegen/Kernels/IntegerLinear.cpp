@@ -2,6 +2,7 @@
 
 #include "codegen/Kernels/Activation.h"
 #include "codegen/Kernels/BlockCodec.h"
+#include "codegen/Kernels/ByteDots.h"
 #include "codegen/Kernels/SpecAttr.h"
 #include "lib/Quant/Layout.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -82,7 +83,8 @@ IntegerLinearSpec::schedule(const TargetProfile &profile,
   FailureOr<LinearSchedule> chosen = inFloats().schedule(profile, emitError);
   if (failed(chosen))
     return chosen;
-  chosen->texels = 0;
+  if (!multipliesFloats(*chosen, profile))
+    chosen->texels = 0;
   if (!yGroup)
     return chosen;
   // A power of two of row tiles a lane, and as many sets of lanes as make a
@@ -91,6 +93,12 @@ IntegerLinearSpec::schedule(const TargetProfile &profile,
   chosen->rows = std::min<int64_t>(llvm::bit_ceil(uint64_t(chosen->rows)), tiles);
   chosen->waves = std::max(chosen->waves, tiles / chosen->rows);
   return chosen;
+}
+
+bool IntegerLinearSpec::multipliesFloats(const LinearSchedule &schedule,
+                                         const TargetProfile &profile) const {
+  return schedule.x == LinearSchedule::X::Shuffle &&
+         profile.subgroupSize % 8 == 0 && !hasByteDots(profile);
 }
 
 bool IntegerLinearSpec::canRound(int64_t group,
@@ -137,11 +145,18 @@ IntegerLinearSpec::interface(const TargetProfile &profile,
   else
     weights = {"gate", "up"};
   for (StringRef weight : weights)
-    for (const sprig::quant::PlaneLayout &plane : layout.planes)
+    for (const sprig::quant::PlaneLayout &plane : layout.planes) {
       interface.bindings.push_back({(weight + "." + plane.name).str(),
                                     Access::Read, plane.bytes});
+      if (chosen->texelWeights())
+        interface.bindings.back().texel = chosen->elementBytes(plane) == 16
+                                              ? TexelFormat::Rgba32Uint
+                                              : TexelFormat::R32Uint;
+    }
   interface.bindings.push_back(
       {"x", Access::Read, uint64_t(xRow().words()) * 4, true});
+  if (chosen->texelX())
+    interface.bindings.back().texel = TexelFormat::R32Uint;
   if (bias)
     interface.bindings.push_back({"bias", Access::Read, uint64_t(n) * 4});
   if (residual)

@@ -11,7 +11,7 @@
 //
 // Products of 32 neighbouring numbers (a unit), or of 16 where these share a
 // scale, are added as 32-bit integers, which is exact in any order and by any
-// instruction; then acc = fma(scale of w × scale of x, sum, acc), and where the
+// instruction, f32 among them; then acc = fma(scale of w × scale of x, sum, acc), and where the
 // format has minima acc = fma(minimum × scale of x, sum of the codes of x, acc).
 // Steps of the codec (BlockCodec.h) are dealt out to `split` slices in turn,
 // which are added as a balanced tree. So the bits of y depend on the
@@ -46,6 +46,11 @@ struct IntegerLinearSpec {
                                      EmitError emitError) const;
   IntegerRow xRow() const { return {k, xGroup ? xGroup : k}; }
   IntegerRow yRow() const { return {n, yGroup ? yGroup : n}; }
+  /// Whether codes are multiplied as f32, which is exact too: where the driver
+  /// is a processor's, whose profile exchanges numbers of x. There integers
+  /// would be unpacked in every lane, and multiplied at a fraction of the rate.
+  bool multipliesFloats(const LinearSchedule &schedule,
+                        const TargetProfile &profile) const;
   /// Whether y_group can be `group`: lanes of one subgroup hold a group of y.
   bool canRound(int64_t group, const TargetProfile &profile) const;
   /// Lanes that hold a group of y between them.

@@ -30,7 +30,8 @@ public:
         // the codes being packed.
         dots(schedule.dots && hasByteDots(builder.target()) &&
              (spec.tokens > 1 || schedule.dots > 1) &&
-             fitBytes(spec.format)) {}
+             fitBytes(spec.format)),
+        floats(spec.multipliesFloats(schedule, builder.target())) {}
 
   void build();
 
@@ -58,6 +59,18 @@ private:
   void open();
   Values step(const BlockWalk::Step &at, ValueRange sums);
   void add(ArrayRef<IntegerUnit> weights, Value start, MutableArrayRef<Value> sums);
+  /// The same with codes as f32, which holds all sums exactly; numbers of x are
+  /// exchanged, each lane having a word of them.
+  void addFloats(ArrayRef<IntegerUnit> weights, Value at, MutableArrayRef<Value> sums);
+  struct UnitOfX {
+    Values own; ///< f32, of this lane's word
+    Value scale;
+  };
+  UnitOfX loadX(Value at, int64_t token);
+  /// What lane `from` has.
+  Value spread(Value value, unsigned from) {
+    return b.shuffle(value, b.add(firstLane, int64_t(from)));
+  }
   void finish(ValueRange sums);
   void finishRounded(ValueRange sums);
   Value activated(ValueRange sums, int64_t rowSet, int64_t token) {
@@ -88,6 +101,8 @@ private:
   const BlockCodec &codec;
   sprig::quant::TensorLayout layout;
   bool dots; ///< by SPV_KHR_integer_dot_product: sums are exact either way
+  bool floats; ///< by f32: they are exact, too
+  Value firstLane; ///< of eight that exchange; no constant, as in LinearX.cpp
   std::vector<RowSet> rowSets;
   Value row, slice, set, firstTile, firstToken;
 };
@@ -98,7 +113,8 @@ void Builder::open() {
   for (const KernelBinding &known : interface.bindings) {
     auto [weight, planeName] = StringRef(known.role).split('.');
     if (planeName.empty()) {
-      elements.push_back(known.role == "x"              ? b.vec(4, b.i32())
+      elements.push_back(known.role == "x" && !floats   ? b.vec(4, b.i32())
+                         : known.role == "x"            ? b.i32()
                          : known.role == "y" && s.yGroup ? b.i32()
                                                          : b.f32());
       continue;
@@ -113,6 +129,7 @@ void Builder::open() {
   b.open(elements);
   Value lane = b.localId();
   row = b.rem(lane, 8);
+  firstLane = b.shl(b.shr(b.toI32(lane), 3), 3);
   slice = b.rem(b.div(lane, 8), schedule.split);
   Value group = b.groupId(0);
   if (interface.groups[2].fixed > 1)
@@ -159,9 +176,66 @@ Values Builder::step(const BlockWalk::Step &at, ValueRange carried) {
         first = b.add(first, weights[0].dynamicOffset);
       start = b.div(b.add(first, weights[0].offset), kChunk);
     }
-    add(weights, start, sums);
+    floats ? addFloats(weights, start, sums) : add(weights, start, sums);
   }
   return sums;
+}
+
+Builder::UnitOfX Builder::loadX(Value at, int64_t token) {
+  const IntegerRow x = s.xRow();
+  Value start = b.mul(b.add(firstToken, token), x.words());
+  Value word = b.load(
+      binding("x"), b.add(b.add(start, b.mul(at, kChunk / 4)), row));
+  Value group = x.groups() == 1 ? b.index(0) : b.div(at, x.group / kChunk);
+  UnitOfX unit;
+  unit.scale = b.f32FromBits(
+      b.load(binding("x"), b.add(b.add(start, x.codes()), group)));
+  for (unsigned byte = 0; byte < 4; ++byte)
+    unit.own.push_back(b.signedToF32(b.signedBits(word, byte * 8, 8)));
+  return unit;
+}
+
+void Builder::addFloats(ArrayRef<IntegerUnit> weights, Value at,
+                        MutableArrayRef<Value> sums) {
+  std::vector<Values> codes; // once for all tokens
+  for (const IntegerUnit &weight : weights) {
+    Values &own = codes.emplace_back();
+    for (Value code : weight.codes)
+      own.push_back(b.signedToF32(code));
+  }
+  UnitOfX next = loadX(at, 0);
+  for (int64_t token = 0; token < s.tokens; ++token) {
+    const UnitOfX x = next;
+    if (token + 1 < s.tokens) // as LinearKernel::byToken does
+      next = loadX(at, token + 1);
+    // Groups have the same extent in every row.
+    for (auto [g, extent] : llvm::enumerate(weights[0].groups)) {
+      SmallVector<std::array<Value, 2>> dots(weights.size());
+      for (unsigned i = 0; i < extent.count; ++i) {
+        const unsigned k = extent.first + i;
+        Value number = spread(x.own[k % 4], k / 4);
+        for (auto [dot, code] : llvm::zip_equal(dots, codes)) {
+          Value &chain = dot[i % 2];
+          chain = chain ? b.fma(code[k], number, chain) : b.mul(code[k], number);
+        }
+      }
+      Value all; // of the codes of x
+      if (weights[0].groups[g].minimum) {
+        all = b.add(b.add(x.own[0], x.own[1]), b.add(x.own[2], x.own[3]));
+        for (unsigned quads = 1; quads < extent.count / 4; quads *= 2)
+          all = b.add(all, b.shuffleXor(all, quads));
+        if (extent.count < kChunk)
+          all = spread(all, extent.first / 4);
+      }
+      for (auto [r, weight] : llvm::enumerate(weights)) {
+        const ChunkGroup &own = weight.groups[g];
+        Value &sum = sums[this->at(r, token)];
+        sum = b.fma(b.mul(own.scale, x.scale), b.add(dots[r][0], dots[r][1]), sum);
+        if (own.minimum)
+          sum = b.fma(b.mul(own.minimum, x.scale), all, sum);
+      }
+    }
+  }
 }
 
 /// Units of all rows that meet unit `at` of x.
