@@ -45,12 +45,18 @@ def bytes_of_unit(format):
 
 
 def span_of_groups(format):
-    """Units of a span, of a format of groups."""
-    found = re.search(r"_g(\d+)(_f32)?$", format)
-    share = int(found[1]) // 32 if found else 4 if format.endswith(("_row", "_row_f32")) else 1
-    if found and share == 1:
-        return 2 if found[2] or re.match(r"u\dm", format) else 4
-    return min(4, share & -share)
+    """Units of a span, of a format of groups: spanOf in lib/Quant/Layout.cpp."""
+    found = re.match(r"[ui]\d([szm])(_[24]of[48])?_(?:g(\d+)|row)(_f32)?$", format)
+    if not found:
+        return 1
+    kind, sparse, group, wide = found.groups()
+    share = int(group) // 32 if group else 0
+    scales = (4 if wide else 2) * (2 if kind == "m" else 1)
+    small = [4] if sparse else []
+    small += [scales] if share == 1 and scales < 8 else []
+    if small:
+        return 4 if 2 in small else 2
+    return 4 if share == 0 else 1 if share == 1 else min(4, share & -share)
 
 
 def bytes_of_round(name):

@@ -176,6 +176,16 @@ bool AttentionSpec::readsTexels(const TargetProfile &profile) const {
              0;
 }
 
+bool AttentionSpec::touches(const TargetProfile &profile) const {
+  FailureOr<AttentionSchedule> schedule =
+      AttentionSchedule::from(profile, [] { return InFlightDiagnostic(); });
+  // Several tokens have so much to compute for each position that it comes by
+  // itself; nodes of a tree look up where their positions are.
+  return succeeded(schedule) && schedule->touch &&
+         capacity >= AttentionSchedule::kDeep && tokens == 1 && !tree &&
+         !blocks && readsTexels(profile);
+}
+
 FailureOr<KernelInterface>
 AttentionSpec::interface(const TargetProfile &profile,
                          EmitError emitError) const {
@@ -203,6 +213,8 @@ AttentionSpec::interface(const TargetProfile &profile,
                                    blocks.stride);
   if (integers)
     interface.key += lanes && hasByteDots(profile) ? " integers, dots" : " integers";
+  if (touches(profile))
+    interface.key += " touch";
   if (cache)
     interface.key += llvm::formatv(" part {0}", cache.part);
   interface.name = KernelInterface::nameFor(

@@ -80,6 +80,8 @@ struct AttentionSpec {
   int64_t valueNumbers() const { return valueSize ? valueSize : headSize; }
   /// The cache is read through texel views.
   bool readsTexels(const TargetProfile &profile) const;
+  /// Words of the next chunk are loaded while one is computed.
+  bool touches(const TargetProfile &profile) const;
   /// Query heads of one key head that one workgroup serves: they share its
   /// loads.
   int64_t groupHeads() const;

@@ -80,4 +80,20 @@ Values LaneReader::load(unsigned binding, Value slot) {
   return unpack(words(binding, slot, /*own=*/true));
 }
 
+Value LaneReader::touch(Value start) {
+  constexpr int64_t kLineWords = 16;
+  const int64_t headWords = format.headWords(spec.headSize);
+  Value head =
+      b.add(b.mul(slotOf(b.add(start, lane)), spec.kvHeads), keyHead);
+  Value all;
+  for (unsigned side : {AttentionSlots::keys, AttentionSlots::values})
+    for (int64_t word = 0; word < headWords; word += kLineWords) {
+      Value at = b.add(b.mul(head, headWords / loads.unit()),
+                       word / loads.unit());
+      Value own = b.words(b.unpack(b.load(side, at))[0])[0];
+      all = all ? b.bitOr(all, own) : own;
+    }
+  return all;
+}
+
 } // namespace mlir::llm

@@ -36,6 +36,10 @@ protected:
   Values words(unsigned binding, Value slot, bool own);
   /// The bits of a word that are left of this lane's.
   Value before();
+  /// A word of every 64 bytes that the positions from `start` on have in keys and
+  /// values, a position a lane: for their lines to be there when they are read.
+  /// All of them are one value, for the driver to keep the loads.
+  Value touch(Value start);
 
   LaneLoads loads;
   unsigned lanes;

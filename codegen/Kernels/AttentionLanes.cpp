@@ -37,6 +37,7 @@ public:
   LanesBuilder(KernelBuilder &builder, const AttentionSpec &spec)
       : LaneReader(builder, spec, laneNumbers(builder, spec)),
         quad(quadOf(numbers, spec)),
+        touches(spec.touches(builder.target())),
         dots(spec.integers && hasByteDots(builder.target())),
         scaledLate(!spec.integers && format.bits == 8),
         scaledInLane(!spec.integers && format.bits == 4) {}
@@ -45,6 +46,7 @@ public:
 
 private:
   Values round(Value start, ValueRange carried) override;
+  Values sumChunk(Value start, ValueRange carried);
   Value total(Value share) override { return b.reduce(share, lanes); }
   void write(unsigned binding, Value start, ArrayRef<Value> values,
              int64_t length) override;
@@ -61,6 +63,7 @@ private:
   void findSlots(Value chunkStart);
 
   int64_t quad; ///< numbers of one access to q, y and partial results
+  bool touches; ///< the next chunk while one is computed
   Value firstLane;           ///< 0, but not a constant: see spread
   std::vector<Values> query; ///< [query][number], with dots [query][word]
   Values slots;              ///< of the chunk's positions
@@ -134,6 +137,15 @@ Values LanesBuilder::butterfly(int64_t low, int64_t count) {
 }
 
 Values LanesBuilder::round(Value start, ValueRange carried) {
+  if (!touches)
+    return sumChunk(start, carried);
+  Value zero = b.bitAnd(touch(b.add(start, lanes)), b.toI32(firstLane));
+  Values next = sumChunk(start, carried);
+  next[1] = b.add(next[1], b.unsignedToF32(zero)); // a sum of weights, + 0
+  return next;
+}
+
+Values LanesBuilder::sumChunk(Value start, ValueRange carried) {
   findSlots(start);
   Values sums = butterfly(0, lanes);
   Values next(carried.begin(), carried.end());

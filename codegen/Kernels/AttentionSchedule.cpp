@@ -23,6 +23,7 @@ AttentionSchedule::from(const TargetProfile &profile, EmitError emitError) {
                  {"groups", &schedule.groups, 1, 1 << 16},
                  {"append", &schedule.append, 0, 1},
                  {"texels", &schedule.texels, 0, 1},
+                 {"touch", &schedule.touch, 0, 1},
                  {"word", &schedule.word, 32, 64}};
   for (const auto &[name, value] : *choices) {
     auto *known = llvm::find_if(numbers, [&, &key = name](const auto &number) {

@@ -13,6 +13,10 @@
 //   word     bits of the integers that the cache is read in: 32 or 64
 //   append   1: queries, keys and values are rotated and appended by the
 //            product that makes them, where it can (LinearAppend.h)
+//   touch    1: in steps of one token over long contexts (kDeep positions) a word
+//            of every 64 bytes of the next chunk of positions is loaded while
+//            one is computed: for processors, which fetch little ahead where a
+//            head's positions lie a row of the cache apart
 //   texels   1: the cache is read through texel views, four words at once,
 //            where a lane's part of a head is so long; so are queries, and what
 //            rope_append reads, number by number
@@ -25,7 +29,8 @@ namespace mlir::llm {
 
 struct AttentionSchedule {
   int64_t numbers = 512, groups = 128, word = 32, texels = 0,
-          deepNumbers = 0, codeNumbers = 0, groupNumbers = 0, append = 0;
+          deepNumbers = 0, codeNumbers = 0, groupNumbers = 0, append = 0,
+          touch = 0;
   static constexpr int64_t kWide = 32, kDeep = 4096;
 
   static FailureOr<AttentionSchedule> from(const TargetProfile &profile,

@@ -27,8 +27,8 @@ Type bindPlanes(KernelBuilder &b, StringRef name, unsigned binding,
 
 namespace {
 
-/// Words of one thing that the span of units at `first` has in a plane: what a
-/// plane must have for the span's words to be loaded at once.
+/// Bytes that a span of units has in a plane where they can be loaded at once;
+/// else 0.
 unsigned spanBytes(const sprig::quant::PlaneLayout &plane, unsigned span) {
   if (plane.run > 1)
     return plane.unitBytes * plane.run;
@@ -37,7 +37,8 @@ unsigned spanBytes(const sprig::quant::PlaneLayout &plane, unsigned span) {
   return shared ? plane.unitBytes : 0;
 }
 
-/// Piece `piece` of a plane, in pieces.
+/// The piece that the unit at `place` has in a plane: its place there, in
+/// pieces.
 Value pieceAt(KernelBuilder &b, const sprig::quant::PlaneLayout &plane,
               const UnitPlace &place) {
   Value piece = plane.share == 1   ? place.unit
@@ -233,19 +234,6 @@ Values BlockWalk::run(ValueRange carried, llvm::function_ref<void(Value)> open,
                       },
                       rounds);
                 });
-}
-
-void hideUnseen(KernelBuilder &b, MutableArrayRef<ChunkGroup> groups,
-                Value seen) {
-  if (!seen)
-    return;
-  for (ChunkGroup &group : groups) {
-    Value zero = b.constant(0.0f);
-    group.scale =
-        b.select(seen, group.scale ? group.scale : b.constant(1.0f), zero);
-    if (group.minimum)
-      group.minimum = b.select(seen, group.minimum, zero);
-  }
 }
 
 Value byteOf(KernelBuilder &b, ArrayRef<Value> words, unsigned i) {

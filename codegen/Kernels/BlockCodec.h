@@ -44,9 +44,10 @@ struct PlaneBinding {
 };
 
 /// Bytes that one load of a plane fetches: the widest of 16, 8 and 4 that
-/// divides the unit, but 4 for tiny units. Units of an odd number of words, and
-/// more than one, are read 8 bytes at a time, the first or the last word of
-/// which is that of a neighbour.
+/// divides the unit, or with `spans` the run of units that lie side by side,
+/// but 4 for tiny ones. Units of an odd number of words, and more than one, are
+/// read 8 bytes at a time, the first or the last word of which is that of a
+/// neighbour.
 unsigned planeElementBytes(const sprig::quant::PlaneLayout &plane,
                            unsigned widest = 16, bool spans = true);
 
@@ -161,10 +162,6 @@ struct ChunkGroup {
   Value scale;   ///< null: 1
   Value minimum; ///< null: 0
 };
-
-/// Makes groups count nothing where `seen`, if given, is false.
-void hideUnseen(KernelBuilder &b, MutableArrayRef<ChunkGroup> groups,
-                Value seen);
 
 struct WeightChunk {
   unsigned count = kChunk; ///< numbers in the chunk

@@ -111,14 +111,15 @@ ExpertKernel::Place ExpertKernel::placeOf(Value expert) {
 }
 
 Value ExpertKernel::step(const Place &place, Value line, const SpanWords &span,
-                         const BlockWalk::Step &at, unsigned count, Value sum) {
+                         const BlockWalk::Step &at, unsigned count,
+                         const Value before) {
+  Value sum = before;
   UnitReader reader(
       b, planes,
       {place.first, b.mul(at.block, codec.unitsPerBlock()), place.second},
       codec.table().empty() ? 0 : binding(kTableRole),
       span.empty() ? nullptr : &span, at.within);
   for (WeightChunk &chunk : codec.decode(reader, at.step, count)) {
-    hideUnseen(b, chunk.groups, at.seen);
     Value offset = b.mul(at.block, codec.blockElements());
     if (chunk.dynamicOffset)
       offset = b.add(offset, chunk.dynamicOffset);
@@ -137,7 +138,7 @@ Value ExpertKernel::step(const Place &place, Value line, const SpanWords &span,
         sum = b.fma(group.minimum, all, sum);
     }
   }
-  return sum;
+  return at.seen ? b.select(at.seen, sum, before) : sum;
 }
 
 Value ExpertKernel::product(Value expert, Value line) {

@@ -5,16 +5,18 @@
 // `top` experts of a token, combine? = the products of a token are summed, each
 // times its weight, residual? is added (with combine), first?, of?: the kernel
 // has the experts [first, first + X) of so many, and leaves the rows of y that
-// are of others alone, or sums without them, stride?: n are rows of experts that have so many, and rows of y and the
-// residual are as long}.
+// are of others alone, or sums without them, stride?: n are rows of experts
+// that have so many, and rows of y and the residual are as long}.
 //
 // Bindings, in this order: the planes of the weights, [X · n][k] in the layout
-// tiled<rows=8>, named "weight.<plane>"; the format's table, if it has one; "x" f32 [T][k] or [T][top][k]; "ids"
-// i32 [T][top]; "combine" f32 [T][top]; "residual" f32 [T][n]; "y" f32
-// [T][top][n], combined [T][n]. Ids past the last expert read the last one.
+// tiled<rows=8>, named "weight.<plane>"; the format's table, if it has one; "x"
+// f32 [T][k] or [T][top][k]; "ids" i32 [T][top]; "combine" f32 [T][top];
+// "residual" f32 [T][n]; "y" f32 [T][top][n], combined [T][n]. Ids past the
+// last expert read the last one.
 //
-// Experts may begin within a tile. A group works on eight rows for one token (and one expert unless combined);
-// the order of additions depends on the format, k and the target alone.
+// Experts may begin within a tile. A group works on eight rows for one token
+// (and one expert unless combined); the order of additions depends on the
+// format, n, k and the target alone.
 #ifndef SPRIG_CODEGEN_KERNELS_EXPERTLINEAR_H
 #define SPRIG_CODEGEN_KERNELS_EXPERTLINEAR_H
 

@@ -71,6 +71,15 @@ private:
   Value spread(Value value, unsigned from) {
     return b.shuffle(value, b.add(firstLane, int64_t(from)));
   }
+  /// Adds a group: the sum of its products, and that of its codes of x where it
+  /// has a minimum.
+  Value close(const ChunkGroup &group, Value scale, Value dot, Value all,
+              Value sum) {
+    Value next = b.fma(b.mul(group.scale, scale), dot, sum);
+    if (group.minimum)
+      next = b.fma(b.mul(group.minimum, scale), all, next);
+    return seen ? b.select(seen, next, sum) : next;
+  }
   void finish(ValueRange sums);
   void finishRounded(ValueRange sums);
   Value activated(ValueRange sums, int64_t rowSet, int64_t token) {
@@ -103,6 +112,7 @@ private:
   bool dots; ///< by SPV_KHR_integer_dot_product: sums are exact either way
   bool floats; ///< by f32: they are exact, too
   Value firstLane; ///< of eight that exchange; no constant, as in LinearX.cpp
+  Value seen;      ///< BlockWalk::Step of the step at hand
   std::vector<RowSet> rowSets;
   Value row, slice, set, firstTile, firstToken;
 };
@@ -153,13 +163,12 @@ void Builder::open() {
 Values Builder::step(const BlockWalk::Step &at, ValueRange carried) {
   Values sums(carried);
   const Value block = at.block;
+  seen = at.seen;
   std::vector<SmallVector<IntegerUnit, 2>> rows;
   for (RowSet &set : rowSets) {
     UnitReader reader(b, set.planes, {set.tile, block, row}, 0,
                       set.span.empty() ? nullptr : &set.span, at.within);
     rows.push_back(codec.integers(reader, at.step));
-    for (IntegerUnit &unit : rows.back())
-      hideUnseen(b, unit.groups, at.seen);
   }
   for (size_t i = 0; i < rows[0].size(); ++i) {
     SmallVector<IntegerUnit> weights;
@@ -230,9 +239,7 @@ void Builder::addFloats(ArrayRef<IntegerUnit> weights, Value at,
       for (auto [r, weight] : llvm::enumerate(weights)) {
         const ChunkGroup &own = weight.groups[g];
         Value &sum = sums[this->at(r, token)];
-        sum = b.fma(b.mul(own.scale, x.scale), b.add(dots[r][0], dots[r][1]), sum);
-        if (own.minimum)
-          sum = b.fma(b.mul(own.minimum, x.scale), all, sum);
+        sum = close(own, x.scale, b.add(dots[r][0], dots[r][1]), all, sum);
       }
     }
   }
@@ -272,16 +279,13 @@ void Builder::add(ArrayRef<IntegerUnit> weights, Value at, MutableArrayRef<Value
       for (auto [r, weight] : llvm::enumerate(weights)) {
         const ChunkGroup &own = weight.groups[g];
         Value &sum = sums[this->at(r, token)];
-        sum = b.fma(b.mul(own.scale, scale),
-                    b.signedToF32(product(part(weight.codes), part(codes))), sum);
-        if (!own.minimum)
-          continue;
-        if (!all) {
+        Value dot = b.signedToF32(product(part(weight.codes), part(codes)));
+        if (own.minimum && !all) {
           Value one = b.constant(uint32_t(dots ? 0x01010101 : 1));
           all = b.signedToF32(
               product(part(codes), Values(extent.count / perCode, one)));
         }
-        sum = b.fma(b.mul(own.minimum, scale), all, sum);
+        sum = close(own, scale, dot, all, sum);
       }
     }
   }

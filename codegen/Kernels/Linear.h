@@ -22,8 +22,9 @@
 // hold whole tiles of `tokens` rows.
 //
 // Accumulation contract. The order of operations behind one y[t][n] is fixed by
-// the format, K and the schedule's `split` and `chains`, and by nothing else:
-// token tiles, row tiles and the way x reaches the lanes never change a bit.
+// the format, K and the schedule's `split`, `spans` and `chains`, and by
+// nothing else: token tiles, row tiles and the way x reaches the lanes never
+// change a bit.
 //   - Spans of units whose scales are loaded at once (BlockWalk), or steps of
 //   formats without, are dealt out to `split` slices in turn; a slice takes its
 //   steps in order.
@@ -152,10 +153,10 @@ struct LinearSpec {
     const int64_t group = tilesPerGroup(schedule);
     return (tiles() + group - 1) / group * schedule.waves;
   }
-  /// Row tile `r` of set `set`. A set's tiles lie far apart, and those of the next
-  /// set next to them: each is a stream through memory of its own, which is what
-  /// processors fetch ahead; of several in one page they lose track. `folded`:
-  /// there may be more sets than setsOf().
+  /// Row tile `r` of set `set`. A set's tiles lie far apart, and those of the
+  /// next set next to them: each is a stream through memory of its own, which
+  /// is what processors fetch ahead; of several in one page they lose track.
+  /// `folded`: there may be more sets than setsOf().
   Value tileOf(KernelBuilder &b, const LinearSchedule &schedule, Value set,
                int64_t r, bool folded) const;
   /// Sets the workgroup and how many of them there are.

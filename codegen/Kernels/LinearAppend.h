@@ -26,7 +26,8 @@ public:
   /// Adds the bindings, y among them.
   static void bind(const RopeAppendSpec &append, TexelFormat single,
                    KernelInterface &interface);
-  /// Row tile `r` of those that set `set` of lanes works on.
+  /// Row tile `r` of those that set `set` of lanes works on, where halves of
+  /// heads are turned; others have those of LinearSpec::tileOf.
   static Value tile(KernelBuilder &b, const RopeAppendSpec &append,
                     const LinearSchedule &schedule, Value set, int64_t r);
 

@@ -103,9 +103,10 @@ void LinearKernel::close(const ChunkGroup &group, ChunkGroup extent,
                          const Values &chains, XChunk &x, unsigned token,
                          Value &sum) {
   Value dot = treeSum(b, chains);
-  sum = group.scale ? b.fma(group.scale, dot, sum) : b.add(sum, dot);
+  Value next = group.scale ? b.fma(group.scale, dot, sum) : b.add(sum, dot);
   if (group.minimum)
-    sum = b.fma(group.minimum, x.sum(token, extent.first, extent.count), sum);
+    next = b.fma(group.minimum, x.sum(token, extent.first, extent.count), next);
+  sum = seen ? b.select(seen, next, sum) : next;
 }
 
 void LinearKernel::byToken(ArrayRef<WeightChunk> rows, XChunk &x,
@@ -178,8 +179,6 @@ LinearKernel::decode(const BlockWalk::Step &at, unsigned count) {
     UnitReader reader(b, set.planes, {set.tile, unit, row}, binding(kTableRole),
                       set.span.empty() ? nullptr : &set.span, at.within);
     rows.push_back(codec.decode(reader, at.step, count));
-    for (WeightChunk &chunk : rows.back())
-      hideUnseen(b, chunk.groups, at.seen);
   }
   return rows;
 }
@@ -195,6 +194,7 @@ Value LinearKernel::offsetOf(const WeightChunk &chunk, Value block) {
 Values LinearKernel::step(const BlockWalk::Step &at, unsigned count,
                           ValueRange carried) {
   Values sums(carried);
+  seen = at.seen;
   std::vector<Chunks> rows = decode(at, count);
   for (unsigned c = 0; c < rows[0].size(); ++c) {
     SmallVector<WeightChunk> chunks;

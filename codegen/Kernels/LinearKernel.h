@@ -86,6 +86,7 @@ private:
   Value row, slice; ///< of this lane, within its tile and its set
   Value set;        ///< of lanes, which share row tiles
   Value firstToken; ///< of the workgroup
+  Value seen;       ///< BlockWalk::Step of the step at hand
   std::vector<RowSet> rowSets;
   std::unique_ptr<XSource> source;
 };

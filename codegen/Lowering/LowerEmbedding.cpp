@@ -54,7 +54,7 @@ LogicalResult lowerEmbedding(ProgramLowering &p, EmbeddingOp op) {
            llvm::zip_equal(operands, rows->layout.planes))
         operand.touched =
             spec.first ? 0
-                       : int64_t(plane.units * plane.unitBytes) * p.width();
+                       : int64_t(plane.pieces * plane.unitBytes) * p.width();
     p.addFormatTable(rows->layout.format, operands);
     operands.push_back({"control", p.controlView()});
     operands.push_back({"history", p.historyView(), 4 * p.width()});

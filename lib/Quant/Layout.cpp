@@ -67,7 +67,9 @@ uint32_t spanOf(const FormatInfo &format) {
   if (format.isPlain() || format.blockElements > kSpanElements)
     return 1;
   uint32_t small = 0, shared = 4;
+  bool shares = false;
   for (const Plane &plane : format.planes) {
+    shares |= plane.share != 1;
     if (plane.share == 1 && plane.bytes < 8)
       small = std::max(small, plane.bytes == 2   ? 4u
                               : plane.bytes == 4 ? 2u
@@ -75,7 +77,7 @@ uint32_t spanOf(const FormatInfo &format) {
     if (plane.share > 1)
       shared = std::min(shared, plane.share & (~plane.share + 1));
   }
-  return small ? small : shared;
+  return small ? small : shares ? shared : 1;
 }
 
 /// Pieces of a plane that lie side by side.

@@ -12,9 +12,9 @@
 // Where units share bytes of a plane (the scale of a group of several units),
 // the plane has as many fewer.
 //
-// Pieces of a plane that are smaller than a load should be (scales of 2 or 4
-// bytes) lie `run` neighbours of a row side by side, so that one load fetches
-// those of a whole span of units:
+// Pieces of a plane that are smaller than a load should be (scales, high
+// bits, patterns, zero points) lie `run` neighbours of a row side by side, so
+// that one load fetches those of a whole span of units:
 //
 //   plane p:  [ceil(N / rows)] [ceil(pieces of a row / run)] [rows] [run] [unit
 //   bytes of p]

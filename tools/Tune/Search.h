@@ -1,9 +1,9 @@
 // The search over the schedules of one product.
 //
-// Bits first: `split` and `chains` fix the order of additions (Linear.h), and a
-// token's numbers must not depend on how many tokens the step has. So the
-// search works in classes of schedules that add alike, and a product takes all
-// its token tiles from one class.
+// Bits first: `split`, `spans` and `chains` fix the order of additions
+// (Linear.h), and a token's numbers must not depend on how many tokens the step
+// has. So the search works in classes of schedules that add alike, and a
+// product takes all its token tiles from one class.
 #ifndef SPRIG_TOOLS_TUNE_SEARCH_H
 #define SPRIG_TOOLS_TUNE_SEARCH_H
 

@@ -117,6 +117,16 @@ LoadedKernel *KernelRace::load(const ScheduleValues &choices) {
   return it->second.get();
 }
 
+/// What is worth trying for a product: spans only where scales of several units
+/// lie side by side.
+ScheduleSpace spaceOf(const TargetProfile &profile, const Product &product) {
+  ScheduleSpace space = profile.spaces.find(LinearSpec::kFamily)->second;
+  const LinearSpec spec = product.withTokens(1);
+  if (sprig::quant::describe(spec.format, 8, size_t(spec.k)).span == 1)
+    space.erase("spans");
+  return space;
+}
+
 } // namespace
 
 Tuner::Tuner(MLIRContext &context, const TargetProfile &profile,
@@ -156,8 +166,8 @@ Tuner::search(const Product &product, int64_t tokens,
     return llvm::createStringError(product.name() +
                                    " does not run by default: " + race.why());
   std::optional<TileResult> found =
-      searchTile(profile.spaces.find(LinearSpec::kFamily)->second, start,
-                 standard, changesBits, race, options.search);
+      searchTile(spaceOf(profile, product), start, standard, changesBits, race,
+                 options.search);
   if (llvm::Error error = state.add(key, found))
     return std::move(error);
   return found;
@@ -172,8 +182,7 @@ llvm::Expected<TunedProduct> Tuner::tune(const Product &product) {
                                      " has no schedule by default");
     tuned.tiles.push_back({tokens, *choices, {*choices, 1}});
   }
-  const ScheduleSpace &space =
-      profile.spaces.find(LinearSpec::kFamily)->second;
+  const ScheduleSpace space = spaceOf(profile, product);
   std::vector<ScheduleValues> classes =
       classesOf(space, tuned.tiles[0].standard, changesBits);
   // Tiles that are left out keep their order of additions, and so do the rest.

@@ -152,6 +152,7 @@ public:
   }
 
   const std::vector<float> &input() const { return x; }
+  void setInput(size_t at, float number) { x[at] = number; }
 
   std::vector<float> runOn(const TargetProfile &profile, const LinearSpec &spec,
                            uint32_t first, uint32_t count) {

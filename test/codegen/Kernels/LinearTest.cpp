@@ -97,7 +97,34 @@ TEST(Linear, FormatsOfGroupsAgreeWithDoublePrecision) {
     spec.tokens = random.below(2) ? 1 : 4;
     check(spec, profile(deviceProfile().name), uint32_t(spec.tokens),
           random.bits());
+    // Nine units: the last span ends with units that are not there.
+    spec.tokens = random.below(2) ? 1 : 2;
+    const TargetProfile spans = scheduled(
+        "generic",
+        {{"rows", 1}, {"split", random.below(2) ? 1 : 4}, {"spans", 1}});
+    check(spec, spans, uint32_t(spec.tokens), random.bits());
   }
+}
+
+/// What reads a row's last block again, where a span ends behind it, does not
+/// make an infinite result none.
+TEST(Linear, SpansPastTheRowLeaveInfinityAlone) {
+  SKIP_WITHOUT_DEVICE();
+  LinearSpec spec;
+  spec.format = Format::Q8_0;
+  spec.k = 96, spec.n = 8;
+  Problem problem(spec, 1, 7);
+  std::vector<std::byte> ones(8 * 3 * 34);
+  for (size_t block = 0; block < ones.size(); block += 34) {
+    ones[block + 1] = std::byte(0x3c); // a scale of 1, and codes of 1
+    std::fill(ones.begin() + int64_t(block) + 2,
+              ones.begin() + int64_t(block) + 34, std::byte(1));
+  }
+  problem.hold(ones);
+  problem.setInput(95, std::numeric_limits<float>::infinity());
+  const TargetProfile spans = scheduled("generic", {{"rows", 1}, {"spans", 1}});
+  for (float y : problem.runOn(spans, spec, 0, 1))
+    EXPECT_EQ(y, std::numeric_limits<float>::infinity());
 }
 
 /// A lane fetches at least eight bytes of codes at a time, those of three and
@@ -367,19 +394,35 @@ TEST(Linear, ProfilesHaveLegalSchedules) {
     auto rules = target.schedules.find("linear");
     if (rules == target.schedules.end())
       continue;
-    std::optional<std::pair<int64_t, int64_t>> contract;
-    for (const ScheduleRule &rule : rules->second) {
-      FailureOr<LinearSchedule> schedule =
-          LinearSchedule::from(rule.choices, target, emitError);
-      ASSERT_TRUE(succeeded(schedule)) << takeDiagnostics();
-      // A token's bits would depend on the width of the step if rules for other
-      // token counts summed in another order.
-      if (target.bitEqualWidths && (rule.when.count("tokens") || contract)) {
-        auto sums = std::pair(schedule->split, schedule->chains);
-        EXPECT_EQ(contract.value_or(sums), sums) << name;
-        contract = sums;
-      }
-    }
+    for (const ScheduleRule &rule : rules->second)
+      ASSERT_TRUE(
+          succeeded(LinearSchedule::from(rule.choices, target, emitError)))
+          << takeDiagnostics();
+    // A token's bits would depend on the width of the step if rules for other
+    // token counts summed in another order.
+    if (!target.bitEqualWidths)
+      continue;
+    std::vector<Format> formats = groupFormats();
+    llvm::append_range(formats, BlockCodec::formats());
+    for (Format format : formats)
+      for (const char *gate : {"", "silu"})
+        for (bool integers : {false, true}) {
+          std::optional<ScheduleValues> contract;
+          for (int64_t tokens : target.tokenTiles) {
+            LinearSpec spec;
+            spec.format = format, spec.n = 64, spec.k = 256;
+            spec.gate = gate, spec.integers = integers, spec.tokens = tokens;
+            ScheduleValues sums;
+            for (const auto &[choice, value] :
+                 spec.schedule(target, emitError)->values())
+              if (LinearSchedule::changesBits(choice))
+                sums[choice] = value;
+            EXPECT_EQ(contract.value_or(sums), sums)
+                << name << " " << quant::info(format).name << " " << gate
+                << " tokens " << tokens;
+            contract = sums;
+          }
+        }
   }
 }
 
