@@ -66,8 +66,7 @@ static ::llvm::Error readFilesOf(StringRef pipeline, OutputGuard &guard) {
   if (stays && options.output == "-")
     return ::llvm::createStringError("expects a file in --weights-out where IR goes to the standard output, but got none; or "
                                      "name a file in -o, and they go beside it");
-  const StringRef beside = options.output;
-  ::llvm::SmallString<128> file(beside);
+  ::llvm::SmallString<128> file(options.output);
   ::llvm::sys::path::replace_extension(file, ".safetensors");
   if (stays)
     if (::llvm::Error error = guard.write("--weights-out (by default beside -o)", file))
@@ -77,7 +76,7 @@ static ::llvm::Error readFilesOf(StringRef pipeline, OutputGuard &guard) {
     return ::llvm::errorToBool(trial.write("", file));
   };
   for (unsigned i = 1; !stays && taken(); ++i)
-    ::llvm::sys::path::replace_extension(file = beside, ::llvm::Twine(i) + ".safetensors");
+    ::llvm::sys::path::replace_extension(file = StringRef(options.output), ::llvm::Twine(i) + ".safetensors");
   return file.str().str();
 }
 

@@ -133,8 +133,7 @@ int64_t AttentionSpec::groupHeads() const {
 
 int64_t AttentionSpec::tokensFor(int64_t width,
                                  const TargetProfile &profile) const {
-  FailureOr<AttentionSchedule> schedule =
-      AttentionSchedule::from(profile, [] { return InFlightDiagnostic(); });
+  FailureOr<AttentionSchedule> schedule = AttentionSchedule::of(profile);
   if (failed(schedule) || !lanesAlongHead(profile))
     return 1;
   // Whole tiles: rows past the width are nobody's.
@@ -169,16 +168,14 @@ bool AttentionSpec::lanesAlongHead(const TargetProfile &profile) const {
 }
 
 bool AttentionSpec::readsTexels(const TargetProfile &profile) const {
-  FailureOr<AttentionSchedule> schedule =
-      AttentionSchedule::from(profile, [] { return InFlightDiagnostic(); });
+  FailureOr<AttentionSchedule> schedule = AttentionSchedule::of(profile);
   return succeeded(schedule) && schedule->texels && lanesAlongHead(profile) &&
          KvFormat::named(kv).headWords(headSize) % (4 * profile.subgroupSize) ==
              0;
 }
 
 bool AttentionSpec::touches(const TargetProfile &profile) const {
-  FailureOr<AttentionSchedule> schedule =
-      AttentionSchedule::from(profile, [] { return InFlightDiagnostic(); });
+  FailureOr<AttentionSchedule> schedule = AttentionSchedule::of(profile);
   // Several tokens have so much to compute for each position that it comes by
   // itself; nodes of a tree look up where their positions are.
   return succeeded(schedule) && schedule->touch &&

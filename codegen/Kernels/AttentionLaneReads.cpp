@@ -9,8 +9,7 @@ LaneLoads::LaneLoads(KernelBuilder &b, const AttentionSpec &spec) {
           lanes = b.target().subgroupSize;
   words = std::max<int64_t>(all / lanes, 1);
   sharers = std::max<int64_t>(lanes / all, 1);
-  FailureOr<AttentionSchedule> schedule = AttentionSchedule::from(
-      b.target(), [] { return InFlightDiagnostic(); });
+  FailureOr<AttentionSchedule> schedule = AttentionSchedule::of(b.target());
   if (spec.readsTexels(b.target()))
     wide = 4;
   else if (succeeded(schedule) && schedule->word == 64 && words % 2 == 0)

@@ -35,6 +35,10 @@ struct AttentionSchedule {
 
   static FailureOr<AttentionSchedule> from(const TargetProfile &profile,
                                            EmitError emitError);
+  /// The same where it was looked at before; a bad one is none.
+  static FailureOr<AttentionSchedule> of(const TargetProfile &profile) {
+    return from(profile, [] { return InFlightDiagnostic(); });
+  }
 };
 
 } // namespace mlir::llm

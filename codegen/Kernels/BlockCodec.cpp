@@ -123,7 +123,7 @@ Values UnitReader::words(unsigned plane, unsigned first, unsigned count,
   const PlaneBinding &known = planes[plane];
   const unsigned unitBytes = known.unitBytes();
   if (held(plane)) {
-    ArrayRef<Value> all = (*span)[plane];
+    ArrayRef<Value> all = span[plane];
     if (known.layout.run == 1)
       return Values(all.slice(first, count));
     Values list;
@@ -176,7 +176,7 @@ Value UnitReader::tiny(unsigned plane) {
   const PlaneBinding &known = planes[plane];
   const unsigned bytes = known.unitBytes(), share = 4 / bytes;
   if (held(plane)) {
-    ArrayRef<Value> all = (*span)[plane];
+    ArrayRef<Value> all = span[plane];
     if (known.layout.run == 1)
       return all[0];
     Value at = inRun(plane);

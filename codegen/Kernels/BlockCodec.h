@@ -79,10 +79,10 @@ SpanWords loadSpan(KernelBuilder &b, ArrayRef<PlaneBinding> planes,
 /// Reads the words of one row's units.
 class UnitReader {
 public:
-  /// `span`, if not null, has the words of the span that the unit is in, of
-  /// which it is unit `within`.
+  /// `span` has the words of the span that the unit is in, of which it is unit
+  /// `within`; empty: all planes are read here.
   UnitReader(KernelBuilder &b, ArrayRef<PlaneBinding> planes, UnitPlace unit,
-             unsigned tableBinding = 0, const SpanWords *span = nullptr,
+             unsigned tableBinding = 0, ArrayRef<Values> span = {},
              Value within = {})
       : b(b), planes(planes), unit(unit), tableBinding(tableBinding),
         span(span), within(within) {}
@@ -115,13 +115,15 @@ private:
   Values oddWords(unsigned plane);
   /// The unit's piece in the run of the plane that the span holds.
   Value inRun(unsigned plane);
-  bool held(unsigned plane) const { return span && !(*span)[plane].empty(); }
+  bool held(unsigned plane) const {
+    return !span.empty() && !span[plane].empty();
+  }
 
   KernelBuilder &b;
   ArrayRef<PlaneBinding> planes;
   UnitPlace unit;
   unsigned tableBinding;
-  const SpanWords *span;
+  ArrayRef<Values> span;
   Value within;
 };
 

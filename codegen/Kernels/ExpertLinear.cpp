@@ -117,8 +117,7 @@ Value ExpertKernel::step(const Place &place, Value line, const SpanWords &span,
   UnitReader reader(
       b, planes,
       {place.first, b.mul(at.block, codec.unitsPerBlock()), place.second},
-      codec.table().empty() ? 0 : binding(kTableRole),
-      span.empty() ? nullptr : &span, at.within);
+      codec.table().empty() ? 0 : binding(kTableRole), span, at.within);
   for (WeightChunk &chunk : codec.decode(reader, at.step, count)) {
     Value offset = b.mul(at.block, codec.blockElements());
     if (chunk.dynamicOffset)

@@ -148,10 +148,7 @@ IntegerLinearSpec::interface(const TargetProfile &profile,
     for (const sprig::quant::PlaneLayout &plane : layout.planes) {
       interface.bindings.push_back({(weight + "." + plane.name).str(),
                                     Access::Read, plane.bytes});
-      if (chosen->texelWeights())
-        interface.bindings.back().texel = chosen->elementBytes(plane) == 16
-                                              ? TexelFormat::Rgba32Uint
-                                              : TexelFormat::R32Uint;
+      interface.bindings.back().texel = chosen->texelOf(plane);
     }
   interface.bindings.push_back(
       {"x", Access::Read, uint64_t(xRow().words()) * 4, true});

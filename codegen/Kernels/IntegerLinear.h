@@ -11,12 +11,12 @@
 //
 // Products of 32 neighbouring numbers (a unit), or of 16 where these share a
 // scale, are added as 32-bit integers, which is exact in any order and by any
-// instruction, f32 among them; then acc = fma(scale of w × scale of x, sum, acc), and where the
-// format has minima acc = fma(minimum × scale of x, sum of the codes of x, acc).
-// Steps of the codec (BlockCodec.h) are dealt out to `split` slices in turn,
-// which are added as a balanced tree. So the bits of y depend on the
-// format, K and `split` alone. The schedule is that of the family "linear":
-// rows, waves, split and load.
+// instruction, f32 among them; then acc = fma(scale of w × scale of x, sum,
+// acc), and where the format has minima acc = fma(minimum × scale of x, sum of
+// the codes of x, acc). Spans or steps (BlockWalk) are dealt out to `split`
+// slices in turn, which are added as a balanced tree. So the bits of y depend
+// on the format, K, `split` and `spans` alone. The schedule is that of the
+// family "linear".
 #ifndef SPRIG_CODEGEN_KERNELS_INTEGERLINEAR_H
 #define SPRIG_CODEGEN_KERNELS_INTEGERLINEAR_H
 

@@ -144,9 +144,7 @@ void Builder::open() {
   Value group = b.groupId(0);
   if (interface.groups[2].fixed > 1)
     group = b.add(b.mul(b.groupId(2), interface.groups[0].fixed), group);
-  Value set = b.add(b.mul(group, schedule.waves),
-                    b.div(lane, 8 * schedule.split));
-  this->set = set;
+  set = b.add(b.mul(group, schedule.waves), b.div(lane, 8 * schedule.split));
   firstTile = b.mul(set, schedule.rows);
   firstToken = b.mul(b.groupId(1), s.tokens);
   const size_t perWeight = layout.planes.size();
@@ -166,8 +164,8 @@ Values Builder::step(const BlockWalk::Step &at, ValueRange carried) {
   seen = at.seen;
   std::vector<SmallVector<IntegerUnit, 2>> rows;
   for (RowSet &set : rowSets) {
-    UnitReader reader(b, set.planes, {set.tile, block, row}, 0,
-                      set.span.empty() ? nullptr : &set.span, at.within);
+    UnitReader reader(b, set.planes, {set.tile, block, row}, 0, set.span,
+                      at.within);
     rows.push_back(codec.integers(reader, at.step));
   }
   for (size_t i = 0; i < rows[0].size(); ++i) {

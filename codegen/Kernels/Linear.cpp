@@ -205,10 +205,7 @@ FailureOr<KernelInterface> LinearSpec::interface(const TargetProfile &profile,
       KernelBinding &binding = interface.bindings.emplace_back();
       binding.role = weight + "." + std::string(plane.name);
       binding.bytes = plane.bytes;
-      if (chosen->texelWeights())
-        binding.texel = chosen->elementBytes(plane) == 16
-                            ? TexelFormat::Rgba32Uint
-                            : TexelFormat::R32Uint;
+      binding.texel = chosen->texelOf(plane);
     }
   }
   if (!codec.table().empty())

@@ -103,6 +103,8 @@ struct LinearSchedule {
   bool texelX() const { return texels & 2; }
   /// Bytes of a plane that one load fetches: 16, 8 or 4.
   unsigned elementBytes(const sprig::quant::PlaneLayout &plane) const;
+  /// The view that a plane of weights is read through.
+  TexelFormat texelOf(const sprig::quant::PlaneLayout &plane) const;
 };
 
 /// Tokens, rows and numbers of K of a cooperative matrix.

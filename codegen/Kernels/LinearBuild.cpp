@@ -106,6 +106,10 @@ void LinearKernel::close(const ChunkGroup &group, ChunkGroup extent,
   Value next = group.scale ? b.fma(group.scale, dot, sum) : b.add(sum, dot);
   if (group.minimum)
     next = b.fma(group.minimum, x.sum(token, extent.first, extent.count), next);
+  put(sum, next);
+}
+
+void LinearKernel::put(Value &sum, Value next) {
   sum = seen ? b.select(seen, next, sum) : next;
 }
 
@@ -163,7 +167,7 @@ void LinearKernel::byNumber(ArrayRef<WeightChunk> rows, XChunk &x,
 void LinearKernel::addSquares(XChunk &x, unsigned token,
                               MutableArrayRef<Value> sums) {
   Value &squares = sums[at(rowSets.size(), token)];
-  squares = b.add(squares, x.squares(token));
+  put(squares, b.add(squares, x.squares(token)));
 }
 
 void LinearKernel::openSpan(Value firstUnit) {
@@ -177,7 +181,7 @@ LinearKernel::decode(const BlockWalk::Step &at, unsigned count) {
   std::vector<Chunks> rows;
   for (RowSet &set : rowSets) {
     UnitReader reader(b, set.planes, {set.tile, unit, row}, binding(kTableRole),
-                      set.span.empty() ? nullptr : &set.span, at.within);
+                      set.span, at.within);
     rows.push_back(codec.decode(reader, at.step, count));
   }
   return rows;
@@ -201,8 +205,7 @@ Values LinearKernel::step(const BlockWalk::Step &at, unsigned count,
     for (auto &set : rows)
       chunks.push_back(set[c]);
     bool direct = schedule.x == LinearSchedule::X::Direct;
-    XChunk x(*source, offsetOf(chunks[0], at.block), chunks[0].count, c,
-             at.seen);
+    XChunk x(*source, offsetOf(chunks[0], at.block), chunks[0].count, c);
     x.load(0);
     if (spec.tokens > 1 && !direct)
       for (WeightChunk &chunk : chunks) {

@@ -63,6 +63,8 @@ private:
   void close(const ChunkGroup &group, ChunkGroup extent, const Values &chains,
              XChunk &x, unsigned token, Value &sum);
   void addSquares(XChunk &x, unsigned token, MutableArrayRef<Value> sums);
+  /// What a sum becomes with the step at hand, if that is of the row.
+  void put(Value &sum, Value next);
   void addSlices(Values &sums);
   void finish(ValueRange sums);
   void finishAppend(ValueRange sums); ///< LinearAppend.cpp

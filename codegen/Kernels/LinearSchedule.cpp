@@ -98,6 +98,14 @@ LinearSchedule::elementBytes(const sprig::quant::PlaneLayout &plane) const {
   return bytes % 16 == 0 || (spans && plane.run > 1 && bytes == 8) ? 16 : 4;
 }
 
+TexelFormat
+LinearSchedule::texelOf(const sprig::quant::PlaneLayout &plane) const {
+  if (!texelWeights())
+    return TexelFormat::None;
+  return elementBytes(plane) == 16 ? TexelFormat::Rgba32Uint
+                                   : TexelFormat::R32Uint;
+}
+
 ScheduleValues LinearSchedule::values() const {
   StringRef way = llvm::find_if(kWays, [&](const auto &known) {
                     return known.second == x;

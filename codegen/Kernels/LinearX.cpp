@@ -146,8 +146,7 @@ Value XChunk::squares(unsigned token) {
   Values x = exchanged() ? fetch(token).plain : quadOfX(token, source.quad);
   for (Value &number : x)
     number = b.mul(number, number);
-  Value sum = b.add(b.add(x[0], x[1]), b.add(x[2], x[3]));
-  return seen ? b.select(seen, sum, b.constant(0.0f)) : sum;
+  return b.add(b.add(x[0], x[1]), b.add(x[2], x[3]));
 }
 
 Value XChunk::spread(Value laneValue, unsigned lane) {

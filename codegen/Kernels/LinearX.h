@@ -42,12 +42,9 @@ private:
 class XChunk {
 public:
   /// `offset`: of the chunk's first number in a row of x.
-  /// `seen`, if given: false where the chunk is not of the row, and its squares
-  /// are zero.
-  XChunk(XSource &source, Value offset, unsigned count, unsigned chunk,
-         Value seen)
-      : source(source), b(source.b), offset(offset), count(count), chunk(chunk),
-        seen(seen) {}
+  XChunk(XSource &source, Value offset, unsigned count, unsigned chunk)
+      : source(source), b(source.b), offset(offset), count(count),
+        chunk(chunk) {}
 
   /// Loads what number() will ask for of this token, where lanes exchange.
   void load(unsigned token) {
@@ -93,7 +90,6 @@ private:
   KernelBuilder &b;
   Value offset;
   unsigned count, chunk;
-  Value seen;
   SmallVector<Token, 16> tokens;
   DenseMap<Value, Values> gammas; ///< by quad
 };

@@ -136,6 +136,7 @@ void setLoopControls(ModuleOp module,
       loop.setLoopControlAttr(controls.front());
     controls = controls.drop_front();
   });
+  assert(controls.empty() && "expects a loop of SPIR-V for each of scf");
 }
 
 /// Tells the driver which buffers a kernel only reads.

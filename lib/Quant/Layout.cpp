@@ -152,8 +152,8 @@ void relayoutPlane(const TensorLayout &layout, const PlaneLayout &plane,
   const auto placeOf = [&](size_t row) {
     return dst + row / layout.rows * tileBytes + row % layout.rows * runBytes;
   };
-  const auto zero = [&](std::byte *to,
-                        size_t first) { // to the end of the row's last run
+  // To the end of the row's last run.
+  const auto zero = [&](std::byte *to, size_t first) {
     for (size_t piece = first; piece < plane.units; ++piece)
       std::memset(to + piece / plane.run * layout.rows * runBytes +
                       piece % plane.run * plane.unitBytes,

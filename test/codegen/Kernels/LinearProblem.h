@@ -12,6 +12,7 @@
 #include "llvm/Support/xxhash.h"
 
 #include <cmath>
+#include <map>
 
 namespace mlir::llm::test {
 
@@ -305,6 +306,44 @@ inline TargetProfile scheduled(StringRef base, ScheduleValues choices) {
   made.schedules["linear"] = {{{}, choices}};
   made.name += " " + std::to_string(llvm::xxh3_64bits(printProfile(made)));
   return made;
+}
+
+/// Runs a problem of that seed, and compares with products in double precision.
+inline void check(const LinearSpec &spec, const TargetProfile &profile,
+                  uint32_t width, uint64_t seed) {
+  Problem problem(spec, width, seed);
+  std::vector<float> y = problem.runOn(profile, spec, 0, width);
+  std::vector<double> expected = problem.expected();
+  ASSERT_EQ(y.size(), expected.size()) << describe(spec);
+  double tolerance = problem.tolerance(), worst = 0;
+  size_t where = 0;
+  for (size_t i = 0; i < y.size(); ++i) {
+    double error = std::fabs(y[i] - expected[i]);
+    if (!(error <= worst)) {
+      worst = error;
+      where = i;
+    }
+  }
+  EXPECT_LE(worst, tolerance)
+      << describe(spec) << " width " << width << " seed " << seed << " on "
+      << profile.name << ": row " << where / size_t(spec.n) << " column "
+      << where % size_t(spec.n) << " is " << y[where] << " instead of "
+      << expected[where];
+}
+
+/// The target with short kernels, one row tile a lane: drivers take long over
+/// wide tiles of the larger formats, and what a tile repeats needs no second
+/// look.
+inline const TargetProfile &narrow(StringRef base) {
+  static std::map<std::string, TargetProfile> known;
+  auto it = known.find(base.str());
+  if (it == known.end()) {
+    ScheduleValues choices = {{"rows", 1}};
+    if (base == "lavapipe")
+      choices = {{"rows", 1}, {"x", "shuffle"}, {"prescale", 1}, {"texels", 3}};
+    it = known.emplace(base.str(), scheduled(base, choices)).first;
+  }
+  return it->second;
 }
 
 } // namespace mlir::llm::test
